@@ -9,7 +9,7 @@ const LOCK_PROTOCOL = 1;
  * - `claim`: a host wants a thread that is taken; the holder answers `refused`, or `wait` while it settles.
  * - `started`, `advanced`, `ended`: progress of a run. `advanced` has the last committed seq.
  * - `stop`, `stop-ack`: a stop request, and the holder's receipt.
- * - `changed`: the thread's entry in the list changed; with a run's id, the branch that this run ends was taken up.
+ * - `changed`: the thread's entry in the list changed, or another branch was taken up.
  */
 const TYPES = ["claim", "refused", "wait", "started", "advanced", "ended", "stop", "stop-ack", "changed"] as const;
 export type LockMessageType = (typeof TYPES)[number];

@@ -474,7 +474,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     if (!(await store.activate(threadId, run.runIndex))) {
       throw new RunnerError("thread-busy", { threadId, runId: head.live?.runId ?? runId });
     }
-    this.engine.signals.activatedHere(threadId, run);
+    this.engine.signals.changedHere(threadId);
   }
 
   /**

@@ -90,9 +90,10 @@ export interface DeviceStore {
   /**
    * Makes a settled run the end of the active path. Pending tool calls of another run are dropped. A no-op if it is the end.
    *
-   * @returns false, nothing written, if a run is live, or there is no such run
+   * @param epoch of the head by which that was decided; absent: whatever it is now
+   * @returns false, nothing written, if a run is live, there is no such run, or the thread has another epoch
    */
-  activate(threadId: string, runIndex: number): Promise<boolean>;
+  activate(threadId: string, runIndex: number, epoch?: number): Promise<boolean>;
   /**
    * Puts threads into the list whose runs have not come yet, or changes how they are listed. A thread that is here stays as
    * it is. Stores that do not have it are for hosts that read everything at once.

@@ -89,6 +89,7 @@ export class Admissions {
         if (thread === undefined) break;
         const device = this.of.context()?.self;
         if (device === undefined) break;
+        if (thread.isReadAnew) return refused({ is: "behind", wait: () => this.readAnew(thread) });
         const { heldBy } = thread;
         const { lock } = thread.record.state;
         // The answer to its claim was lost.
@@ -145,6 +146,7 @@ export class Admissions {
       if (placement === "any") return undefined;
       throw offline(noServer(agentId));
     }
+    if (thread.isReadAnew) return { is: "behind", wait: () => this.readAnew(thread) };
     const { heldBy } = thread;
     const { lock } = thread.record.state;
     if (heldBy !== undefined && lock !== undefined && !isLockOf(lock, { ...request, runId }))
@@ -215,6 +217,14 @@ export class Admissions {
       const { is } = state();
       if (is === "offline" || is === "refused") return;
       await ringOrSilence(moved, moved.count, parts.clock, Math.min(left, LOOK_MS), closed);
+    }
+  }
+
+  /** Resolves when the thread was read anew, or that cannot go on now. */
+  private async readAnew(thread: ThreadSync): Promise<void> {
+    const { closed, moved, parts, isCurrent } = this.of;
+    while (thread.isReadAnew && isCurrent() && !closed.aborted) {
+      await ringOrSilence(moved, moved.count, parts.clock, LOOK_MS, closed);
     }
   }
 

@@ -7,7 +7,7 @@ import type { Devices } from "./devices.js";
 import { IncomingRun, type Written } from "./incoming.js";
 import { changeList, isFromBefore } from "./log-changes.js";
 import { answerOfSpace, type PendingToolCall } from "../storage/pending-tool-calls.js";
-import type { ActiveMessage, DeletedMessage, ResultMessage, RunMessage, ThreadMessage } from "./messages.js";
+import type { DeletedMessage, ResultMessage, RunMessage, ThreadMessage } from "./messages.js";
 import type { MirrorContext } from "./mirror.js";
 import { namedRun, runName } from "./run-name.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
@@ -27,7 +27,6 @@ type Waiting =
       readonly before: Listed | undefined;
       readonly untold: ReadonlySet<keyof Listed> | undefined;
     }
-  | { readonly is: "active"; readonly message: ActiveMessage }
   | { readonly is: "result"; readonly message: ResultMessage }
   | { readonly is: "deleted"; readonly message: DeletedMessage };
 
@@ -66,6 +65,11 @@ export class Arrivals {
   /** Nothing is in the log of some run. */
   get haveUnseen(): boolean {
     return this.waiting.some((one) => one.is === "run" && one.run.isUnseen);
+  }
+
+  /** Something becomes the end of the active path, or is that while it goes on. */
+  get moveEnd(): boolean {
+    return this.waiting.some((one) => one.is === "run" && !one.run.isBeside);
   }
 
   /** Something changes how the thread is listed. */
@@ -241,14 +245,6 @@ export class Arrivals {
           this.waiting[0] !== one
           ? "later"
           : "done";
-      case "active": {
-        const row = await parts.store.runNamed(threadId, namedRun(one.message.runId));
-        // The run may be still to come.
-        if (row === undefined) return this.waiting[0] === one ? "done" : "later";
-        if (!(await parts.store.activate(threadId, row.runIndex))) return "blocked";
-        parts.channel.post({ type: "changed", threadId });
-        return "done";
-      }
       case "result":
         return this.writeResult(one.message, this.waiting[0] === one);
       case "deleted":

@@ -85,15 +85,17 @@ async function ask(
     let isAway = false;
     let heard = clock.elapsed();
     for (let pause = LOOK_MS; !closed.aborted; pause = Math.min(2 * pause, TOLD_MS)) {
-      const thread = await threadOf(threadId).catch(() => undefined);
-      const { lock, open } = thread?.record.state ?? NO_ENTRIES;
+      const thread = await threadOf(threadId).catch(() => "unread" as const);
+      if (thread === undefined) return;
+      const isKnown = thread !== "unread" && !thread.isReadAnew && isCurrent();
+      const { lock, open } = isKnown ? thread.record.state : NO_ENTRIES;
       const hasClaimed =
         lock !== undefined && runName(lock) === its && lock.asks === undefined && lock.device.id === id;
       const opened = Object.hasOwn(open, its) ? open[its] : undefined;
       // It may execute the run, and does not hear of anything until it is back.
       const wasAway = isAway;
       isAway = devices.isAway(id);
-      if (!hasClaimed && opened?.device.id !== id && !isAway && !wasAway) return;
+      if (isKnown && !hasClaimed && opened?.device.id !== id && !isAway && !wasAway) return;
       if (!isAway) heard = clock.elapsed();
       if (clock.elapsed() - heard >= GONE_MS) return;
       if (!isAway) devices.askToStop(id, { threadId, runId });
@@ -133,7 +135,7 @@ async function ask(
     // The run goes on without this host.
     if (thread === undefined || closed.aborted || RunnerError.is(signal.reason, "closed"))
       throw new RunnerError("closed", { threadId, runId });
-    if (thread === "unread" || !isCurrent()) {
+    if (thread === "unread" || thread.isReadAnew || !isCurrent()) {
       outSince ??= clock.elapsed();
       if (signal.aborted) leaveWith(cancelled());
       else if (clock.elapsed() - outSince >= TAKE_MS)

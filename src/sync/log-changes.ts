@@ -127,15 +127,17 @@ export async function deleteHere(
 }
 
 /** Gives the thread the end of the active path, and the title, that all devices come to. It is left alone while it moves. */
-export async function reconcile({ parts }: Context, { threadId, state, sent, listed }: ThreadRecord): Promise<void> {
+export async function reconcile({ parts }: Context, record: ThreadRecord): Promise<void> {
+  const { threadId, state, sent, listed, activeIs } = record;
   const { store, channel } = parts;
   if (state.active === null) return;
   const head = await store.head(threadId);
   if (head === undefined || head.deleted === true || head.live !== undefined || sent < head.runCount) return;
   const row = await store.runNamed(threadId, namedRun(state.active)).catch(unlessDamaged);
-  if (row !== undefined && row.status !== "running" && row.runIndex !== head.activeRunIndex) {
-    if (await store.activate(threadId, row.runIndex)) channel.post({ type: "changed", threadId });
-  }
+  const isEnd = row === undefined || row.status === "running" || row.runIndex === head.activeRunIndex;
+  // Where the log has had it, people here have taken up another branch: others are told.
+  if (!isEnd && activeIs === undefined && (await store.activate(threadId, row.runIndex, head.epoch)))
+    channel.post({ type: "changed", threadId });
   // Which title a thread gets by itself depends on the run that was first here.
   const thread = await store.thread(threadId).catch(unlessDamaged);
   if (thread === undefined || listed === undefined || thread.named === true || thread.title === listed.title) return;

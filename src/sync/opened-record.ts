@@ -27,9 +27,10 @@ export async function openedRecord(
   const headNow = () => parts.store.head(threadId).catch(unlessDamaged);
   // Of entries that say nothing, only the place of the last one is known.
   if (known === undefined || known.threadId === "") {
-    const { first = 0 } = (await headNow()) ?? {};
+    const head = await headNow();
     const { state = NO_ENTRIES } = known ?? {};
-    return { key, threadId, state, sent: 0, first, ...(revives && { revives: [] }) };
+    const isLost = revives && head !== undefined;
+    return { key, threadId, state, sent: 0, first: head?.first ?? 0, ...(isLost && { revives: [] }) };
   }
   const { state, deleting = state.lastRun } = known;
   // It has left this device, and that is not saved.

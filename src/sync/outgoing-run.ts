@@ -164,7 +164,7 @@ const endMessage = (
 });
 
 async function runMessage(store: Reads, row: RunRow, record: ThreadRecord, from: From): Promise<RunMessage> {
-  const { threadId, leftOut = [], state } = record;
+  const { threadId, leftOut = [], state, activeIs } = record;
   const { runId, runIndex, prevRunIndex, leaves, agentId, parentRunId, startedAt, fingerprint, attempt, asker } = row;
   const { answerId } = row;
   // What continues a run that others cannot have stands behind the one before that.
@@ -185,7 +185,8 @@ async function runMessage(store: Reads, row: RunRow, record: ThreadRecord, from:
     runId,
     ...(answerId !== undefined && { answerId }),
     prev,
-    knew: leaves === undefined ? prev : left,
+    // Whoever began it here knew what this device had made the end before: people may have gone back from there.
+    knew: activeIs === "said" ? state.active : leaves === undefined ? prev : left,
     ...(parentRunId !== undefined && { parentRunId }),
     ...(agentId !== undefined && { agentId }),
     startedAt,

@@ -23,12 +23,14 @@ interface SendContext {
   readonly starting: ReadonlySet<string>;
   /** What others have changed of the thread's entry in the list is in the log. */
   readonly isListed: boolean;
+  /** The end of the active path that others have made is. */
+  readonly isEndHere: boolean;
   /** Own runs that the space has whole, see {@link runKey}. */
   readonly whole: ReadonlySet<string>;
   /** Ms since the Unix epoch. */
   readonly now: number;
-  /** A device is not heard of any more. */
-  readonly isAway: (deviceId: string) => boolean;
+  /** The device of the run does not send the rest of it, as it seems. */
+  readonly isGivenUp: (deviceId: string, name: string) => boolean;
   /** A fingerprint as other devices may know it. */
   readonly digest: (fingerprint: string) => Promise<string> | string;
   /** What a thread came to up to a run: see `History.pathEvents`. */
@@ -104,9 +106,9 @@ async function unlisted(
   store: Reads,
   { head, sending }: Awaited<ReturnType<typeof readToSend>>,
   record: ThreadRecord,
-  { device, starting, isListed, digest, whole, now, isAway, eventsUpTo }: SendContext,
+  { device, starting, isListed, isEndHere, digest, whole, now, isGivenUp, eventsUpTo }: SendContext,
 ): Promise<Next> {
-  const { threadId, state, sent, activating, deleting } = record;
+  const { threadId, state, sent, deleting } = record;
   const from = { threadId, device };
   for (const [name, open] of Object.entries(state.open)) {
     if (open.device.id !== device.id) continue;
@@ -144,16 +146,16 @@ async function unlisted(
     const name = runName(row);
     const begunBy = Object.hasOwn(state.open, name) ? state.open[name]?.device.id : undefined;
     const isOver = row.status !== "running" && row.status !== "broken";
-    // The servers have lost the rest of another device's run: that device sends it again, or is away.
+    // The servers have lost the rest of another device's run: that device sends it again, unless it does not know.
     const isCutOff = row.device !== undefined && isOver && begunBy !== undefined && begunBy !== device.id;
-    if (isCutOff && !isAway(begunBy)) return undefined;
+    if (isCutOff && !isGivenUp(begunBy, name)) return undefined;
     const isOthers = row.device !== undefined && begunBy !== device.id && record.revives?.includes(name) !== false;
     // It is another device's, or others have it.
     const isSent = (isOthers && !isCutOff) || whole.has(runKey(row));
     if (isSent) return { is: "sent", runIndex };
     // Another device has a run of this name: a server that was faster, or one that nobody here knew of.
     if (lock?.isClaimed === true && runName(lock) === name && lock.device.id !== device.id) {
-      if (!isOver || !isAway(lock.device.id)) return undefined;
+      if (!isOver || !isGivenUp(lock.device.id, name)) return undefined;
       const { runId, answerId } = row;
       return { is: "message", message: { type: "claim", runId, ...(answerId !== undefined && { answerId }), ...from } };
     }
@@ -165,19 +167,26 @@ async function unlisted(
     const { message } = next;
     return { is: "message", message: { ...message, fingerprint: await digest(message.fingerprint) } };
   }
-  if (activating !== undefined) {
-    const { knew } = activating;
-    // It may have gone on since.
-    const end = await store.run(threadId, head.activeRunIndex).catch(unlessDamaged);
-    const runId = end === undefined ? activating.runId : runName(end);
-    return { is: "message", message: { type: "active", runId, knew, ...from } };
-  }
+  const end = isEndHere ? await takenUp(store, head, record) : undefined;
+  if (end !== undefined) return { is: "message", message: { type: "active", runId: end, knew: state.active, ...from } };
   const answered = await unsentResult(store, head, record);
   if (answered !== undefined) return { is: "message", message: { type: "result", ...answered, ...from } };
   if (!isListed) return undefined;
   const changed = await listedChange(store, record);
   if (changed === undefined) return undefined;
   return { is: "message", message: { type: "thread", ...changed, ...from } };
+}
+
+/** The run whose branch people here have taken up, where others do not know that yet. */
+async function takenUp(
+  store: Reads,
+  { threadId, activeRunIndex }: ThreadHead,
+  { activeIs, leftOut = [], state }: ThreadRecord,
+): Promise<string | undefined> {
+  if (activeIs === undefined || state.active === null) return undefined;
+  const end = await store.run(threadId, activeRunIndex).catch(unlessDamaged);
+  const name = end && runName(end);
+  return name === state.active || leftOut.includes(name ?? "") ? undefined : name;
 }
 
 /** A tool call that was answered on a device, as it is sent. */

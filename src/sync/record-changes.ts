@@ -9,18 +9,23 @@ import type { fold } from "./thread-state.js";
  * The record after an entry of the thread.
  *
  * @param folded what the entry does. @param bytes its size. @param unsent the index of the thread's first run that a deletion
- * does not know
+ * does not know. @param isSaid this device has added it, by what its log said
  */
 export function recordAfter(
   before: ThreadRecord,
   message: SpaceMessage,
   { state, outcome }: ReturnType<typeof fold>,
-  { bytes, unsent }: { readonly bytes: number; readonly unsent: number },
+  { bytes, unsent, isSaid }: { readonly bytes: number; readonly unsent: number; readonly isSaid: boolean },
 ): ThreadRecord {
   const isDeleted = outcome === "deleted";
-  const { listed, ...unlisted } = before;
+  const { listed, activeIs: wasActive, ...others } = before;
+  const moves = outcome === "active-run" || outcome === "active";
+  const isAsBefore = !moves && state.active === before.state.active;
+  const activeIs = isAsBefore ? wasActive : moves && isSaid ? "said" : undefined;
   const after: ThreadRecord = {
-    ...(isDeleted ? unlisted : before),
+    ...others,
+    ...(listed !== undefined && !isDeleted && { listed }),
+    ...(activeIs !== undefined && { activeIs }),
     state,
     since: grown(before.since, bytes),
     ...(outcome !== "nothing" && sentBy(before, message)),

@@ -51,22 +51,22 @@ export async function restoreThread(
   if (thread.runsAre === "unread") thread.runsAre = "read";
   // What people have done here is told once more.
   const { lastRun, deleted, active } = thread.record.state;
-  const { activating, deleting, state: before } = restoring.before;
+  const { activeIs, deleting, state: before } = restoring.before;
   if (!isLost) {
     if (deleting !== undefined && deleting === lastRun) {
       // None of what others have of it comes back.
       await thread.arrivals.giveUp(told);
       thread.note({ deleting });
     }
-    if (activating !== undefined && activating.knew === active) thread.note({ activating });
+    // What this device adds is in the space once more, and says nothing about the log.
+    thread.endIs(active === before.active ? activeIs : undefined);
   }
   if (!isLost) return upTo;
-  const runId = activating?.runId ?? before.active;
   const { threadId } = from;
   // It may have been deleted since it began to be read.
   if ((await parts.store.head(threadId))?.deleted === true) {
     if (lastRun > 0 && deleted !== true) thread.note({ deleting: lastRun });
-  } else if (runId !== null && runId !== active) thread.note({ activating: { runId, knew: active } });
+  } else thread.endIs(before.active === null ? undefined : "seen");
   return upTo;
 }
 

@@ -15,6 +15,8 @@ import type { ThreadRecord } from "./sync-database.js";
 
 /** How long nothing is looked for in the log of a thread that another device holds, in ms. */
 const LOOK_MS = 1_000;
+/** How long a device may take to send again what the servers have lost of its run, in ms. */
+const PATIENCE_MS = 10_000;
 
 export interface SenderContext {
   readonly parts: RunnerParts;
@@ -39,6 +41,8 @@ export interface SentThread {
   isTaken(): boolean;
   /** What others have changed of the thread's entry in the list is in the log. */
   isListed(): boolean;
+  /** The end of the active path that others have made is. */
+  isEndHere(): boolean;
   /** This run is in the space, whole. @param leftOut the name of one that cannot be sent, if it can be read */
   skip(runIndex: number, leftOut?: string): void;
   /** @returns false where something else comes first; it rings when that was done */
@@ -54,6 +58,9 @@ export class Sender {
     private readonly context: SenderContext,
     private readonly thread: SentThread,
   ) {}
+
+  /** A run of which another device is to send the rest, the last entry meanwhile, and since when. */
+  private lacking: { readonly name: string; readonly last: number; readonly since: number } | undefined;
 
   /** Something may have changed in the log. */
   look(): void {
@@ -104,11 +111,23 @@ export class Sender {
     const read = await readToSend(parts.store, record, self);
     const { head } = read;
     const isListed = this.thread.isListed();
+    const isEndHere = this.thread.isEndHere();
     const digest = (fingerprint: string) => digestOf(parts.store.codec ?? plainCodec, fingerprint);
     const now = parts.clock.now();
-    const isAway = (id: string): boolean => this.context.devices.isAway(id);
+    const isGivenUp = (id: string, name: string): boolean =>
+      this.context.devices.isAway(id) || this.lacksFor(name) >= PATIENCE_MS;
     const eventsUpTo = history.pathEvents.bind(history);
-    const context = { device: self, starting, isListed, digest, whole, now, isAway, eventsUpTo };
+    const context = {
+      device: self,
+      starting,
+      isListed,
+      isEndHere,
+      digest,
+      whole,
+      now,
+      isGivenUp,
+      eventsUpTo,
+    };
     const next = await nextToSend(parts.store, read, record, context).catch(async (error: unknown): Promise<Next> => {
       const { threadId, sent } = this.thread.record();
       if (!isUnreadable(error) || head === undefined || sent >= head.runCount) throw error;
@@ -118,6 +137,14 @@ export class Sender {
       return { is: "sent", runIndex: sent, ...(row && { leftOut: runName(row) }) };
     });
     return { head, next };
+  }
+
+  /** How long nothing has come of the rest of this run, in ms. */
+  private lacksFor(name: string): number {
+    const { last } = this.thread.record().state;
+    const since = this.context.parts.clock.elapsed();
+    if (this.lacking?.name !== name || this.lacking.last !== last) this.lacking = { name, last, since };
+    return since - this.lacking.since;
   }
 
   private nextOfLive(): ReturnType<typeof nextOfLive> {

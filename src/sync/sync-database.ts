@@ -49,8 +49,11 @@ export interface ThreadRecord {
   };
   /** It was deleted here when the space had runs up to this entry, and the space is still to be told. */
   readonly deleting?: number;
-  /** Another branch was taken up here, and the space is still to be told. */
-  readonly activating?: { readonly runId: string; readonly knew: string | null };
+  /**
+   * Of the end of the active path: `said`, this device has added what made it that; `seen`, the log has had it since. A log
+   * that ends elsewhere then does so because people here have taken up another branch. Absent: the log is to follow.
+   */
+  readonly activeIs?: "said" | "seen";
 }
 
 /** What people change of a thread's entry in the list. */

@@ -20,7 +20,6 @@ import type { SyncRecords } from "./memory-sync-database.js";
 import { SpaceOffline, type Space, type SpaceEntry, type SpaceState } from "./space.js";
 import { KEYS_THREAD } from "./thread-key.js";
 import { LeavingThreads } from "./leaving-threads.js";
-import { runName } from "./run-name.js";
 import { OpenThreads } from "./open-threads.js";
 import { openedRecord } from "./opened-record.js";
 import { SavedPlace } from "./saved-place.js";
@@ -274,7 +273,7 @@ export class Sync {
       signal,
     };
     const { elsewhere } = this.options;
-    const hearing = parts.channel.messages$.subscribe(({ type, threadId, runId, runIndex, deleted }) => {
+    const hearing = parts.channel.messages$.subscribe(({ type, threadId, runId, deleted }) => {
       const mirrored = this.threads.get(threadId)?.live?.runId;
       const isMirrored = mirrored !== undefined && (type === "claim" || (type === "stop" && runId === mirrored));
       if (isMirrored) {
@@ -283,8 +282,7 @@ export class Sync {
       if (type === "claim" || type === "refused" || type === "wait" || type === "stop-ack") return;
       // It has rung already.
       if (type === "advanced" && elsewhere.live?.(threadId)?.runId === runId) return;
-      const activated = type === "changed" ? runIndex : undefined;
-      this.heard(threadId, deleted === true, activated).catch(quiet);
+      this.heard(threadId, deleted === true).catch(quiet);
     });
     signal.addEventListener("abort", () => hearing.unsubscribe(), { once: true });
     let isOpen = false;
@@ -496,20 +494,12 @@ export class Sync {
     }
   }
 
-  /** @param activated index of the run whose branch was taken up */
-  private async heard(threadId: string, isDeleted: boolean, activated: number | undefined): Promise<void> {
+  private async heard(threadId: string, isDeleted: boolean): Promise<void> {
     // Maybe in another host.
     this.options.elsewhere.used.add(threadId);
     this.moved.ring();
     const thread = await this.threads.open(threadId);
     if (thread === undefined) return;
-    if (activated !== undefined) {
-      // What it knew of the space then, and not what is being read again.
-      await thread.entries.restored;
-      const run = await this.options.parts.store.run(threadId, activated);
-      if (run !== undefined)
-        thread.entries.note({ activating: { runId: runName(run), knew: thread.record.state.active } });
-    }
     if (isDeleted) await thread.entries.deletedHere();
     thread.ring();
   }

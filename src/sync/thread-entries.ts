@@ -55,6 +55,8 @@ export class ThreadEntries {
    * yet that could be written down; written down.
    */
   runsAre: "unread" | "read" | "begun" | "here" = "here";
+  /** The run of which others were told last that people here have taken up its branch. */
+  telling: string | undefined;
   /** The seq of the last entry of a run by which another device has added something. */
   private lastOfOthers = 0;
   /** What was logged last of it. */
@@ -212,7 +214,8 @@ export class ThreadEntries {
     this.unsaved(seq);
     const folded = fold(before.state, seq, message);
     const { state, outcome } = folded;
-    this.record = recordAfter(before, message, folded, { bytes: body.length, unsent: unsent ?? 0 });
+    const isSaid = type === "run" ? isOwn : type === "active" && isFromHere && message.runId === this.telling;
+    this.record = recordAfter(before, message, folded, { bytes: body.length, unsent: unsent ?? 0, isSaid });
     this.read.take(message, before.state, outcome);
     if (state.lastRun !== before.state.lastRun) this.addedTo(before, isFromHere);
     if (type === "run") {
@@ -251,11 +254,12 @@ export class ThreadEntries {
         this.arrivals.isWhole(name);
         break;
       case "thread":
-        if (type === "thread")
+        // What this device has said of the list its log has had: people may have changed it again since.
+        if (type === "thread" && (!isOwn || this.restoring !== undefined))
           this.arrivals.add({ is: "thread", message, before: before.listed, untold: this.restoring?.untold });
         break;
+      // When all that was added is written down, the log follows: see `reconcile`.
       case "active":
-        if (type === "active") this.arrivals.add({ is: "active", message });
         break;
       case "deleted":
         // Of what was live nothing more comes, unless its device sends it again.
@@ -306,14 +310,14 @@ export class ThreadEntries {
 
   private takeOwn(message: SpaceMessage, before: ThreadRecord, counts: boolean, row: RunRow | undefined): void {
     const { type } = message;
-    const { activating: _activating, deleting: _deleting, ...rest } = this.record;
+    const { deleting: _deleting, ...rest } = this.record;
     if (type === "run" && counts) this.read.ownBegins(message);
     if (type === "end" && counts) {
       this.read.ownEnds(message);
       if (row?.runIndex === this.record.sent) this.record = { ...this.record, sent: row.runIndex + 1 };
     }
     // Where somebody else was first, what they did counts.
-    if (type === "active" || type === "deleted") this.record = rest;
+    if (type === "deleted") this.record = rest;
     // What others have of a run that is gone here comes back, and so does a thread that others had added to.
     const isGone = type === "abandon" && counts && row === undefined;
     const isToGo = before.deleting !== undefined;
@@ -337,7 +341,7 @@ export class ThreadEntries {
   }
 
   /** What this device has to tell of the thread, beside what the log says. */
-  note(change: Partial<Pick<ThreadRecord, "activating" | "deleting" | "first">>): void {
+  note(change: Partial<Pick<ThreadRecord, "deleting" | "first">>): void {
     this.record = { ...this.record, ...change };
     this.saveNow();
     this.hooks.ring();
@@ -397,6 +401,27 @@ export class ThreadEntries {
   private isLacking(name: string, row: RunRow | undefined): boolean {
     const isHere = this.restoring === undefined && this.record.deleting === undefined;
     return isHere && this.arrivals.isUnknown(name, row);
+  }
+
+  /** Looks whether the log has the end of the active path that others have made. */
+  async lookAtEnd(): Promise<void> {
+    const { threadId, state, activeIs } = this.record;
+    const { active } = state;
+    if (activeIs !== undefined || active === null || this.arrivals.moveEnd) return;
+    const { store } = this.context.parts;
+    const [head, run] = await Promise.all([
+      store.head(threadId),
+      store.runNamed(threadId, namedRun(active)).catch(unlessDamaged),
+    ]);
+    const isSeen = run !== undefined && head?.deleted !== true && head?.activeRunIndex === run.runIndex;
+    // More may have been read meanwhile.
+    if (isSeen && this.record.state === state) this.endIs("seen");
+  }
+
+  /** See {@link ThreadRecord.activeIs}. */
+  endIs(activeIs: ThreadRecord["activeIs"]): void {
+    const { activeIs: _before, ...record } = this.record;
+    this.record = { ...record, ...(activeIs !== undefined && { activeIs }) };
   }
 
   /** Its runs are in the log: so says the list, once there is something to show. */

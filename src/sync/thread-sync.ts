@@ -76,6 +76,7 @@ export class ThreadSync {
       isOpen: () => this.isInStep() && !signal.aborted,
       isTaken: () => this.live !== undefined,
       isListed: () => !this.entries.arrivals.changeList,
+      isEndHere: () => !this.entries.arrivals.moveEnd,
       skip: (runIndex, leftOut) => (this.entries.record = passedOver(this.entries.record, runIndex, leftOut)),
       add: async (message) => (await this.add(message)) && this.entries.restoring === undefined,
     });
@@ -98,6 +99,11 @@ export class ThreadSync {
   /** The same once what is being saved is there. */
   get firstUnsavedThen(): number | undefined {
     return this.entries.record.unread === true ? undefined : this.entries.unsavedFrom;
+  }
+
+  /** It is read from its first entry on: what is known of it is older, until that is done. */
+  get isReadAnew(): boolean {
+    return this.entries.restoring !== undefined;
   }
 
   /** What others have added up to now is in the log, but for runs that are live. */
@@ -194,15 +200,16 @@ export class ThreadSync {
 
   /** As far as is known without a look at the log: nothing of it is here alone, and nothing goes on in it. */
   get isInSpace(): boolean {
-    const { state, unread, activating, deleting } = this.entries.record;
+    const { state, unread, deleting } = this.entries.record;
     // A server that has ended in the middle of a run never comes back as the same device.
     const isQuiet = [state.lock, ...Object.values(state.open)].every(
       (one) => one === undefined || this.context.devices.isAway(one.device.id),
     );
     const isKnown = this.entries.added.areRead && this.entries.runsAre === "here" && this.isWrittenDown;
     const isSaved = (this.savingFrom ?? this.entries.unsavedFrom ?? unread ?? this.entries.restoring) === undefined;
-    const isTold = activating === undefined && deleting === undefined;
-    return isQuiet && isKnown && isSaved && isTold && this.context.isCurrent() && !this.ended.signal.aborted;
+    return (
+      isQuiet && isKnown && isSaved && deleting === undefined && this.context.isCurrent() && !this.ended.signal.aborted
+    );
   }
 
   private async leaveLog(isFree: () => boolean): Promise<boolean> {
@@ -261,6 +268,7 @@ export class ThreadSync {
     const { last } = this.entries.record.state;
     const isWhole = message.type === "whole";
     if (isWhole && message.upTo !== last) return undefined;
+    if (message.type === "active") this.entries.telling = message.runId;
     const body = encodeMessage(message);
     const seq = await space.add(this.key, body, { last, id: parts.makeId(), ...(isWhole && { isWhole }) });
     if (seq === undefined) return undefined;
@@ -291,6 +299,7 @@ export class ThreadSync {
           this.context.wrote();
         }
         await entries.arrivals.writeDown();
+        await entries.lookAtEnd();
         await entries.come();
         await this.sender.send();
         this.lookLater();
@@ -388,8 +397,7 @@ export class ThreadSync {
 
   /** The end of the active path, and the title, are those that all devices come to. */
   private async reconcile(): Promise<void> {
-    const { activating } = this.entries.record;
-    if (!this.isInStep() || !this.isWrittenDown || activating !== undefined || this.sender.isStreaming) return;
+    if (!this.isInStep() || !this.isWrittenDown || this.sender.isStreaming) return;
     await reconcile(this.context, this.entries.record);
   }
 }

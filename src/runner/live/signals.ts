@@ -1,7 +1,6 @@
 import { filter, map, Subject, using, type Observable, type Unsubscribable } from "rxjs";
 import { Bell } from "../../platform/bell.js";
 import type { RunnerError } from "../../run/errors.js";
-import type { RunRow } from "../../storage/rows.js";
 import type { LiveRun } from "./live-run.js";
 import type { RunnerParts } from "../parts.js";
 
@@ -72,12 +71,6 @@ export class Signals {
   changedHere(threadId: string, isDeleted = false): void {
     this.parts.channel.post({ type: "changed", threadId, ...(isDeleted && { deleted: true }) });
     this.touched(threadId, isDeleted);
-  }
-
-  /** Another branch of a thread was taken up here, the one that ends with this run. */
-  activatedHere(threadId: string, { runId, runIndex }: Pick<RunRow, "runId" | "runIndex">): void {
-    this.parts.channel.post({ type: "changed", threadId, runId, runIndex });
-    this.touched(threadId);
   }
 
   /** The waiting runs of a thread were changed here: tells readers, and who starts them, in all hosts. */

@@ -62,6 +62,8 @@ interface Known {
   readonly headers?: Headers;
   readonly tries: number;
   readonly retryAt?: number;
+  /** The same by `elapsed` of the clock: the time of day may be set back. */
+  readonly retryBy?: number;
   readonly error?: WaitingError;
   /** It is not in the log yet. */
   readonly isAdding?: true;
@@ -298,8 +300,9 @@ export class WaitingRuns {
     now: ThreadNow,
     agentId: string,
     run: Candidate,
-    { isCall = false, ...here }: Partial<Known> & { readonly isCall?: boolean } = {},
+    { isCall = false, retryAt, ...here }: Partial<Known> & { readonly isCall?: boolean } = {},
   ): WaitingReason {
+    const isDue = here.retryBy === undefined || this.clock.elapsed() >= here.retryBy;
     return reasonFor(run, {
       head: now.head,
       online: this.parts.network.isOnline,
@@ -309,7 +312,7 @@ export class WaitingRuns {
       lacksHeaders: isCall || this.headersFor(agentId, here.headers) !== "lacking" ? [] : this.needsHeaders(agentId),
       openInterrupts: now.interrupts,
       awaitedCalls: (now.toolCalls?.calls ?? []).map(({ toolCallId }) => toolCallId),
-      here,
+      here: { ...here, ...(!isDue && retryAt !== undefined && { retryAt }) },
     });
   }
 
@@ -403,7 +406,9 @@ export class WaitingRuns {
     }
     const after = afterFailure(error, known.tries, this.clock.now(), this.parts.haveServers);
     if (after.is === "retry") {
-      this.known.set(key, { ...known, retryAt: this.clock.now() + after.afterMs });
+      const { afterMs } = after;
+      const retry = { retryAt: this.clock.now() + afterMs, retryBy: this.clock.elapsed() + afterMs };
+      this.known.set(key, { ...known, ...retry });
       return;
     }
     this.parts.logger.warn("[ag-ui-local-runtime] A waiting run cannot start", { threadId, runId }, loggable(error));

@@ -112,7 +112,7 @@ export const indexedDBDevices = (connection: Connection, codec: PayloadCodec): D
     }
   },
 
-  activate: async (threadId, runIndex) => {
+  activate: async (threadId, runIndex, epoch) => {
     await codec.ready?.();
     return connection.write(["heads", "runs", "meta"], "strict", async (tx) => {
       const [headRecord, run] = await Promise.all([
@@ -124,6 +124,7 @@ export const indexedDBDevices = (connection: Connection, codec: PayloadCodec): D
       if (!mayActivate(head, checkRun(run))) return false;
       // Also where this is a retry.
       if (head.activeRunIndex === runIndex) return true;
+      if (head.epoch !== (epoch ?? head.epoch)) return false;
       quietly(tx.objectStore("heads").put(activatedHead(head, runIndex, await nextEpoch(tx, head))));
       return true;
     });

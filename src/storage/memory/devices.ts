@@ -125,12 +125,12 @@ export const memoryDevices = (data: MemoryData): DeviceStore => ({
 
   placeRun: async (placed) => placeRun(data, placed),
 
-  activate: async (threadId, runIndex) => {
+  activate: async (threadId, runIndex, epoch) => {
     const thread = data.threads.get(threadId);
     if (thread === undefined || !mayActivate(thread.head, thread.runs.get(runIndex)?.row)) return false;
-    if (thread.head.activeRunIndex !== runIndex) {
-      thread.head = activatedHead(thread.head, runIndex, ++data.epoch);
-    }
+    if (thread.head.activeRunIndex === runIndex) return true;
+    if (thread.head.epoch !== (epoch ?? thread.head.epoch)) return false;
+    thread.head = activatedHead(thread.head, runIndex, ++data.epoch);
     return true;
   },
 });

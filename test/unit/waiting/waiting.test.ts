@@ -1,6 +1,6 @@
 import "fake-indexeddb/auto";
 import type { Message } from "@ag-ui/client";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { RuntimeConnection } from "../../../src/client/connect-runtime.js";
 import type { LocalRunParameters } from "../../../src/client/local-agent.js";
 import { freshDb } from "../runner/kit.js";
@@ -231,6 +231,30 @@ describe("a run that cannot start", () => {
     expect(await runtime.waiting.retry("t", "r1")).toBe(true);
     await refused.running.catch(() => undefined);
     expect(executed).toEqual(["r0", "r2", "r1"]);
+  });
+
+  test("is tried again in time, also where the time of day is set back meanwhile", async () => {
+    const { agent, executed, open } = gatedAgent();
+    let refusals = 0;
+    const { connect } = hostOf({
+      agents: { gated: agent },
+      beforeRequestMiddleware: ({ resolved }) =>
+        resolved.route === "agent/run" && resolved.runId === "r1" && refusals++ === 0
+          ? new Response("later", { status: 503 })
+          : undefined,
+    });
+    const runtime = connect();
+    ask(runtime, "r0");
+    await until(() => expect(executed).toEqual(["r0"]));
+    const asked = ask(runtime, "r1", queue);
+    await waitFor(runtime, ["r1 busy"]);
+    open();
+    await waitFor(runtime, ["r1 retry"]);
+    const { now } = Date;
+    const setBack = vi.spyOn(Date, "now").mockImplementation(() => now() - 5 * 3_600_000);
+    onTestFinished(() => setBack.mockRestore());
+    await asked.running;
+    expect(executed).toEqual(["r0", "r1"]);
   });
 
   test("an unknown agent is refused when it is asked for", async () => {
