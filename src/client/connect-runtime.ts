@@ -65,7 +65,7 @@ const HOSTS: Names<HostFactories> = { shared: FUNCTION, dedicated: FUNCTION, pag
 export interface RuntimeConnection {
   /** The user of this tab, where it has one: that of its host. */
   readonly user?: string;
-  /** The tab's connection to its host; replays the latest value, never errors. */
+  /** The tab's connection to its host; replays the latest value, never errors, and completes with `closed`. */
   readonly status$: Observable<RuntimeStatus>;
   /**
    * An agent of the host; on request typed as the `AbstractAgent` of another copy of `@ag-ui/client`, see
@@ -172,7 +172,7 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
     link.call("updateThread", { threadId, changes: fields });
   return {
     ...(link.user !== undefined && { user: link.user }),
-    status$: link.status$.asObservable(),
+    status$: link.replayed$,
     agent<A extends ClientAgent<A> | undefined>(agentId: string, config: Omit<LocalAgentConfig, "agentId"> = {}) {
       checkNames(config, AGENT, { of: "agent()" });
       checkKind("agentId", agentId, ID);

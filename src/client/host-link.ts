@@ -1,5 +1,5 @@
 import { transfer, wrap } from "comlink";
-import { BehaviorSubject, defaultIfEmpty, filter, firstValueFrom } from "rxjs";
+import { BehaviorSubject, defaultIfEmpty, filter, firstValueFrom, type Observable } from "rxjs";
 import { sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
@@ -70,6 +70,10 @@ const isFinal = (code: RunnerErrorCode): boolean =>
  */
 export class HostLink {
   readonly status$ = new BehaviorSubject<RuntimeStatus>({ is: "connecting" });
+  /** `status$` for who may come after the end, when a subject replays nothing. */
+  readonly replayed$: Observable<RuntimeStatus> = this.status$
+    .asObservable()
+    .pipe(defaultIfEmpty<RuntimeStatus, RuntimeStatus>({ is: "closed" }));
 
   private readonly closed = sharedController();
   private readonly channelLives = defaultLocks() === undefined ? lazyLives() : undefined;
@@ -151,11 +155,7 @@ export class HostLink {
     // Threads in memory are not encrypted: they have no state of it.
     const isReadable = (now: RuntimeStatus): boolean =>
       now.is === "connected" && (now.encryption === undefined || now.encryption === "unlocked");
-    const changed = this.status$.pipe(
-      filter((now) => isOver(now) || isReadable(now)),
-      // It has completed.
-      defaultIfEmpty<RuntimeStatus, RuntimeStatus>({ is: "closed" }),
-    );
+    const changed = this.replayed$.pipe(filter((now) => isOver(now) || isReadable(now)));
     // L13: somebody may lock it again meanwhile.
     const status = await this.withinDeadline(() => firstValueFrom(changed));
     if (status.is === "failed") throw fromErrorData(status.error);

@@ -1,4 +1,4 @@
-import { firstValueFrom, filter } from "rxjs";
+import { firstValueFrom, filter, lastValueFrom, toArray } from "rxjs";
 import { expect, onTestFinished, test } from "vitest";
 import { connectRuntime } from "../../../src/client/connect-runtime.js";
 import { startHost } from "../../../src/client/start-host.js";
@@ -43,6 +43,15 @@ test("a host that says hello and then answers nothing is told in time; no call h
   const failed = await firstValueFrom(runtime.status$.pipe(filter((status) => status.is === "failed")));
   expect(failed).toMatchObject({ error: { code: "timeout" } });
   await expect(runtime.agent("a", { threadId: "t" }).runAgent()).rejects.toMatchObject({ code: "timeout" });
+});
+
+test("the status of a closed connection is told to who comes after its end, too", async () => {
+  const runtime = connectRuntime({ hosts: { page: hostThatSays(hello) } });
+  const statuses = () => lastValueFrom(runtime.status$.pipe(toArray()));
+  const before = statuses();
+  await runtime.close();
+  expect(await before).toEqual([{ is: "connecting" }, { is: "closed" }]);
+  expect(await statuses()).toEqual([{ is: "closed" }]);
 });
 
 test("a host of another protocol is refused with what to do", async () => {
