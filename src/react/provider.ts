@@ -1,11 +1,12 @@
 import { createContext, createElement, useContext, useMemo, useSyncExternalStore, type ReactNode } from "react";
-import { RuntimeStores, type ReadableStore, type RuntimeConnection, type RuntimeStatus } from "../client/index.js";
+import type { ReadableStore, RuntimeConnection, RuntimeStatus, RuntimeStores } from "../client/index.js";
+import { storesOf } from "../client/store/runtime-stores.js";
 
 /** Of {@link RuntimeProvider}. */
 export interface RuntimeProviderProps {
   /**
-   * The connection; or a function that makes it, which is called once per page, and never on a server. Define it outside
-   * of components: another function is another connection.
+   * The connection; or a function that makes it, which is called once, and again only for a provider that is mounted after
+   * that connection was closed; never on a server. Define it outside of components: another function is another connection.
    */
   readonly runtime: RuntimeConnection | (() => RuntimeConnection);
   readonly children?: ReactNode;
@@ -15,18 +16,6 @@ export interface RuntimeProviderProps {
 const isServer = typeof document === "undefined";
 
 const Stores = createContext<RuntimeStores | "server" | undefined>(undefined);
-
-/** By connection, and by the function that made it: rendering twice (StrictMode) connects once. */
-const known = new WeakMap<object, RuntimeStores>();
-
-function storesOf(runtime: RuntimeProviderProps["runtime"]): RuntimeStores {
-  let stores = known.get(runtime);
-  if (stores === undefined) {
-    stores = new RuntimeStores(typeof runtime === "function" ? runtime() : runtime);
-    known.set(runtime, stores);
-  }
-  return stores;
-}
 
 /** Gives the components below it a runtime. The connection is not closed with it: other parts of the page may use it. */
 export function RuntimeProvider({ runtime, children }: RuntimeProviderProps): ReactNode {
@@ -45,14 +34,10 @@ export function useStores(): RuntimeStores | undefined {
 /** @internal Where there is no store, nobody is told of changes. */
 export const nobody = (): (() => void) => () => undefined;
 
-/** @internal What a store shows; `empty` on a server. */
+/** @internal What a store shows; `empty` on a server, and while what it rendered is hydrated. */
 export function useSnapshot<Snapshot>(store: ReadableStore<Snapshot> | undefined, empty: Snapshot): Snapshot {
   const nothing = (): Snapshot => empty;
-  return useSyncExternalStore(
-    store?.subscribe ?? nobody,
-    store?.getSnapshot ?? nothing,
-    store?.getServerSnapshot ?? nothing,
-  );
+  return useSyncExternalStore(store?.subscribe ?? nobody, store?.getSnapshot ?? nothing, nothing);
 }
 
 /** The connection that the provider was given; undefined on a server. */

@@ -63,7 +63,9 @@ function useStore(threadId: string | undefined, { agentId, messageLimit }: UseTh
  */
 export function useThread(threadId: string | undefined, options: UseThreadOptions): Thread {
   const store = useStore(threadId, options);
-  const snapshot = useSnapshot(store, EMPTY);
+  // A server cannot know the id that the page makes: React would leave it in the attributes.
+  const empty = useMemo(() => emptyThread(threadId ?? ""), [threadId]);
+  const snapshot = useSnapshot(store, empty);
   // The store's own status: while a page is hydrated, the hook still shows what the server did.
   const isLoading = threadId !== undefined && store?.getSnapshot().status === "loading";
   if (options.suspense === true && isLoading) throw store.settled();

@@ -7,13 +7,13 @@ import { getContext, hasContext, onDestroy, setContext } from "svelte";
 import {
   emptyThread,
   emptyThreadList,
-  RuntimeStores,
   threadActions,
   threadListActions,
   type FrontendTool,
   type ReadableStore,
   type RuntimeConnection,
   type RuntimeStatus,
+  type RuntimeStores,
   type ThreadActions,
   type ThreadListActions,
   type ThreadListOptions,
@@ -21,6 +21,7 @@ import {
   type ThreadSnapshot,
   type ThreadStoreOptions,
 } from "../client/index.js";
+import { storesOf } from "../client/store/runtime-stores.js";
 import { randomId } from "../platform/ids.js";
 
 /** Svelte's contract of a store: `run` is called at once, and after each change. */
@@ -32,15 +33,18 @@ export interface Readable<Value> {
 const KEY = Symbol("ag-ui-local-runtime");
 
 /**
- * Gives a component and those below it a runtime: `setRuntime(() => connectRuntime({ hosts }))`. The function is not called
- * on a server, where everything is shown empty.
+ * Gives a component and those below it a runtime. The connection is not closed with it.
+ *
+ * @param connect makes the connection; called once, however often the component is mounted, and again only when that
+ *   connection has been closed. Define it in a module: another function is another connection. Not called on a server,
+ *   where everything is shown empty
  */
 export function setRuntime(connect: () => RuntimeConnection): void {
-  setContext(KEY, typeof document === "undefined" ? undefined : new RuntimeStores(connect()));
+  setContext(KEY, typeof document === "undefined" ? undefined : storesOf(connect));
 }
 
 function stores(): RuntimeStores | undefined {
-  if (!hasContext(KEY)) throw new Error("Call setRuntime(() => connectRuntime(…)) in a component above.");
+  if (!hasContext(KEY)) throw new Error("Call setRuntime(connect) in a component above.");
   return getContext<RuntimeStores | undefined>(KEY);
 }
 
@@ -81,7 +85,7 @@ export function thread(
   options: Pick<ThreadStoreOptions, "agentId" | "messageLimit">,
 ): Thread {
   const store = stores()?.thread({ ...options, threadId: threadId ?? randomId() });
-  return { ...readable(store, emptyThread("")), ...threadActions(store) };
+  return { ...readable(store, emptyThread(threadId ?? "")), ...threadActions(store) };
 }
 
 /**

@@ -5,7 +5,9 @@
  */
 import {
   computed,
+  getCurrentInstance,
   inject,
+  onMounted,
   onScopeDispose,
   shallowRef,
   toValue,
@@ -19,13 +21,13 @@ import {
 import {
   emptyThread,
   emptyThreadList,
-  RuntimeStores,
   threadActions,
   threadListActions,
   type FrontendTool,
   type ReadableStore,
   type RuntimeConnection,
   type RuntimeStatus,
+  type RuntimeStores,
   type ThreadActions,
   type ThreadListActions,
   type ThreadListOptions,
@@ -33,35 +35,48 @@ import {
   type ThreadSnapshot,
   type ThreadStoreOptions,
 } from "../client/index.js";
+import { storesOf } from "../client/store/runtime-stores.js";
 import { randomId } from "../platform/ids.js";
 
 const Stores: InjectionKey<RuntimeStores | undefined> = Symbol("ag-ui-local-runtime");
 
 /**
- * Gives an app its runtime: `app.use(runtimePlugin(() => connectRuntime({ hosts })))`. The function is not called on a
- * server, where everything is shown empty.
+ * Gives an app its runtime. The connection is not closed with it.
+ *
+ * @param connect makes the connection; called once, for all apps that are given it, and again only when that connection
+ *   has been closed. Another function is another connection. Not called on a server, where everything is shown empty
  */
 export const runtimePlugin = (connect: () => RuntimeConnection): Plugin => ({
   install(app) {
-    app.provide(Stores, typeof document === "undefined" ? undefined : new RuntimeStores(connect()));
+    app.provide(Stores, typeof document === "undefined" ? undefined : storesOf(connect));
   },
 });
 
 function useStores(): RuntimeStores | undefined {
   const none = Symbol("none");
   const stores = inject<RuntimeStores | undefined | typeof none>(Stores, none);
-  if (stores === none) throw new Error("Install the runtime first: app.use(runtimePlugin(() => connectRuntime(…))).");
+  if (stores === none) throw new Error("Install the runtime first: app.use(runtimePlugin(connect)).");
   return stores as RuntimeStores | undefined; // the symbol is excluded above
 }
 
 /** The connection of the app; undefined on a server. */
 export const useRuntime = (): RuntimeConnection | undefined => useStores()?.runtime;
 
+/** Now; in a component that hydrates what a server rendered, once that is done: it begins with what the server has shown. */
+function onceShown(begin: () => void): void {
+  // Vue has no name for it (vuejs/core#1723). It decides by this itself: only who hydrates has an element that early.
+  if (getCurrentInstance()?.vnode.el) onMounted(begin);
+  else begin();
+}
+
 /** The tab's connection to its host; `connecting` on a server. */
 export function useRuntimeStatus(): Readonly<ShallowRef<RuntimeStatus>> {
   const status = shallowRef<RuntimeStatus>({ is: "connecting" });
-  const subscription = useRuntime()?.status$.subscribe((value) => (status.value = value));
-  onScopeDispose(() => subscription?.unsubscribe());
+  const runtime = useRuntime();
+  onceShown(() => {
+    const subscription = runtime?.status$.subscribe((value) => (status.value = value));
+    onScopeDispose(() => subscription?.unsubscribe());
+  });
   return status;
 }
 
@@ -71,17 +86,19 @@ function useSnapshot<Snapshot>(
   empty: Snapshot,
 ): Readonly<ShallowRef<Snapshot>> {
   const snapshot = shallowRef(empty);
-  watch(
-    store,
-    (now, _before, onCleanup) => {
-      if (now === undefined) return;
-      const take = (): void => void (snapshot.value = now.getSnapshot());
-      onCleanup(now.subscribe(take));
-      take();
-    },
-    // At once: what is shown and what is done with it are never of two threads.
-    { immediate: true, flush: "sync" },
-  );
+  const follow = (): unknown =>
+    watch(
+      store,
+      (now, _before, onCleanup) => {
+        if (now === undefined) return;
+        const take = (): void => void (snapshot.value = now.getSnapshot());
+        onCleanup(now.subscribe(take));
+        take();
+      },
+      // At once: what is shown and what is done with it are never of two threads.
+      { immediate: true, flush: "sync" },
+    );
+  onceShown(follow);
   return snapshot;
 }
 
@@ -93,8 +110,6 @@ export interface Thread extends ThreadSnapshot, ThreadActions {}
 
 /** A list of threads as it is shown now, and what can be done with it. */
 export interface ThreadList extends ThreadListSnapshot, ThreadListActions {}
-
-const EMPTY = emptyThread("");
 
 /**
  * A thread: its messages, state and run, kept up to date in all tabs, and what can be done with it.
@@ -113,7 +128,7 @@ export function useThread(
     (isTaken) => isTaken && (fresh.value = randomId()),
   );
   const store = computed(() => stores?.thread({ ...toValue(options), threadId: toValue(threadId) ?? fresh.value }));
-  const snapshot = useSnapshot(store, EMPTY);
+  const snapshot = useSnapshot(store, emptyThread(toValue(threadId) ?? ""));
   const actions = computed(() => threadActions(store.value));
   return computed(() => ({ ...snapshot.value, ...actions.value }));
 }

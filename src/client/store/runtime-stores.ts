@@ -47,3 +47,20 @@ export class RuntimeStores {
     return this.lists.get([agentId, archived, limit], () => new ThreadListStore(this.runtime, options));
   }
 }
+
+/** By connection, and by the function that made it. */
+const known = new WeakMap<object, RuntimeStores>();
+
+/**
+ * The stores of a connection, the same ones for all that show it; or those of the connection that a function makes. It is
+ * called once, and again only when that connection has been closed.
+ */
+export function storesOf(runtime: RuntimeConnection | (() => RuntimeConnection)): RuntimeStores {
+  let stores = known.get(runtime);
+  if (stores === undefined) {
+    stores = new RuntimeStores(typeof runtime === "function" ? runtime() : runtime);
+    known.set(runtime, stores);
+    stores.runtime.status$.subscribe({ complete: () => known.delete(runtime) });
+  }
+  return stores;
+}

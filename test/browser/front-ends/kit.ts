@@ -1,6 +1,7 @@
 import { EventType } from "@ag-ui/core";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished, vi } from "vitest";
 import { connectRuntime, type RuntimeConnection } from "../../../src/client/index.js";
+import { storesOf } from "../../../src/client/store/runtime-stores.js";
 import { defineAgent } from "../../../src/worker/define-agent.js";
 import { serveRuntime } from "../../../src/worker/serve-runtime.js";
 
@@ -44,6 +45,22 @@ export function pageRuntime(): RuntimeConnection {
   });
   return runtime;
 }
+
+/** A function that connects, and a page that has connected by it already and shows the thread `t`, of two messages. */
+export async function knownThread(): Promise<() => RuntimeConnection> {
+  const runtime = pageRuntime();
+  const connect = (): RuntimeConnection => runtime;
+  const store = storesOf(connect).thread({ threadId: "t", agentId: "echo" });
+  onTestFinished(store.subscribe(() => undefined));
+  await store.send("hello");
+  await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ status: "ready", run: { is: "idle" } }));
+  expect(store.getSnapshot().messages).toHaveLength(2);
+  return connect;
+}
+
+/** The texts of the links of an element, by what they lead to. */
+export const linksOf = (element: HTMLElement): (readonly [string | null, string])[] =>
+  [...element.querySelectorAll("a")].map((link) => [link.getAttribute("href"), link.innerText]);
 
 /** An element of the page, gone after the test. */
 export function root(): HTMLElement {

@@ -15,7 +15,8 @@ import {
   useThreadState,
   type Thread,
 } from "../../../src/react/index.js";
-import { DELTAS, pageRuntime, root } from "./kit.js";
+import { reactPage, SERVED } from "../../unit/front-ends/hydrated-page.js";
+import { DELTAS, knownThread, linksOf, pageRuntime, root } from "./kit.js";
 
 const options = { agentId: "echo" };
 
@@ -65,6 +66,25 @@ test("a function makes the connection once, whatever is rendered twice", async (
   const elements = [render(connect, h(Shown)), render(connect, h(Shown))];
   await vi.waitFor(() => expect(elements.map(text)).toEqual(["connected", "connected"]));
   expect(connect).toHaveBeenCalledTimes(1);
+});
+
+test("a connection that was closed is shown as closed; a provider that comes then connects anew", async () => {
+  const connect = vi.fn(pageRuntime);
+  let runtime: RuntimeConnection | undefined;
+  const Shown = (): ReactNode => {
+    runtime = useRuntime();
+    return h("p", null, `${useRuntimeStatus().is} ${useThread("t", options).status}`);
+  };
+  const first = render(connect, h(Shown));
+  await vi.waitFor(() => expect(text(first)).toBe("connected ready"));
+  const closed = runtime!;
+  await closed.close();
+  const late = render(closed, h(Shown));
+  await vi.waitFor(() => expect(text(late)).toBe("closed failed"));
+  await vi.waitFor(() => expect(text(first)).toBe("closed ready"));
+  const next = render(connect, h(Shown));
+  await vi.waitFor(() => expect(text(next)).toBe("connected ready"));
+  expect(connect).toHaveBeenCalledTimes(2);
 });
 
 test("1,000 deltas into the last of 200 messages render that message, and not each by itself", async () => {
@@ -204,26 +224,21 @@ test("suspends for no thread that does not exist yet, and not for ever in a page
   await vi.waitFor(() => expect(text(element)).toBe("2"));
 });
 
-test("what a server renders is hydrated without a difference", async () => {
+test("what a server renders is hydrated without a difference, also where the page knows more by then", async () => {
   const error = vi.spyOn(console, "error").mockImplementation(() => undefined);
   onTestFinished(() => error.mockRestore());
-  function Chat(): ReactNode {
-    const { messages, status, threadId } = useThread(undefined, options);
-    return h(
-      "p",
-      { "data-thread": threadId === "" ? "none" : "some" },
-      `${status} ${messages.length} ${useThreads().status}`,
-    );
-  }
-  const runtime = pageRuntime();
-  const app = h(RuntimeProvider, { runtime }, h(Chat));
+  const connect = await knownThread();
   const element = root();
-  element.innerHTML = renderToString(app);
-  expect(text(element)).toBe("loading 0 loading");
-  const mounted = hydrateRoot(element, app);
+  element.innerHTML = SERVED;
+  const mounted = hydrateRoot(element, reactPage(connect));
   onTestFinished(() => mounted.unmount());
-  await vi.waitFor(() => expect(text(element)).toBe("ready 0 ready"));
-  expect(element.firstElementChild!.getAttribute("data-thread")).toBe("some");
+  await vi.waitFor(() => expect(text(element)).toMatch(/connected ready$/));
+  await vi.waitFor(() =>
+    expect(linksOf(element)).toEqual([
+      ["#t", "ready 2"],
+      [expect.stringMatching(/^#./), "ready 0"],
+    ]),
+  );
   expect(error).not.toHaveBeenCalled();
 });
 

@@ -1,6 +1,11 @@
 import { mount, unmount } from "svelte";
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { ThreadListSnapshot, ThreadSnapshot } from "../../../src/client/index.js";
+import type {
+  RuntimeConnection,
+  RuntimeStatus,
+  ThreadListSnapshot,
+  ThreadSnapshot,
+} from "../../../src/client/index.js";
 import { getRuntime, runtimeStatus, setRuntime, thread, threads, type Thread } from "../../../src/svelte/index.js";
 import { pageRuntime, root } from "./kit.js";
 
@@ -30,6 +35,29 @@ test("a chat in Svelte: messages, list of threads, status; another reader of the
     expect(seen.other!.messages.at(-1)).toMatchObject({ content: "you said hello" });
     expect(seen).toMatchObject({ list: { threads: [{ title: "hello" }] }, status: "connected" });
   });
+});
+
+test("however often it is mounted, a component connects once; after the connection was closed, it connects anew", async () => {
+  const connect = vi.fn(pageRuntime);
+  let runtime!: RuntimeConnection;
+  /** What the status of a mounted component is. */
+  const shown = (): (() => string | undefined) => {
+    let status: RuntimeStatus | undefined;
+    mounted(() => {
+      setRuntime(connect);
+      runtime = getRuntime()!;
+      onTestFinished(runtimeStatus().subscribe((now) => (status = now)));
+    });
+    return () => status?.is;
+  };
+  const both = [shown(), shown()];
+  await vi.waitFor(() => expect(both.map((status) => status())).toEqual(["connected", "connected"]));
+  expect(connect).toHaveBeenCalledTimes(1);
+  await runtime.close();
+  expect(both.map((status) => status())).toEqual(["closed", "closed"]);
+  const next = shown();
+  await vi.waitFor(() => expect(next()).toBe("connected"));
+  expect(connect).toHaveBeenCalledTimes(2);
 });
 
 test("without a runtime the stores say what to do", () => {

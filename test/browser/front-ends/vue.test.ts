@@ -1,5 +1,6 @@
 import { createApp, defineComponent, h, ref, type ComputedRef } from "vue";
 import { expect, onTestFinished, test, vi } from "vitest";
+import type { RuntimeConnection } from "../../../src/client/index.js";
 import {
   runtimePlugin,
   useRuntime,
@@ -8,7 +9,8 @@ import {
   useThreads,
   type Thread,
 } from "../../../src/vue/index.js";
-import { pageRuntime, root } from "./kit.js";
+import { SERVED, vuePage } from "../../unit/front-ends/hydrated-page.js";
+import { knownThread, linksOf, pageRuntime, root } from "./kit.js";
 
 test("a chat in Vue: messages, list of threads, status; another thread; what a component held ends with it", async () => {
   const threadId = ref<string | undefined>(undefined);
@@ -45,6 +47,50 @@ test("a chat in Vue: messages, list of threads, status; another thread; what a c
   await vi.waitFor(() => expect(lines()).toEqual(["ready: hello; connected"]));
   expect(chat.value.threadId).not.toBe(first);
   app.unmount();
+});
+
+test("apps share the connection of one function; once it was closed, the next app connects anew", async () => {
+  const connect = vi.fn(pageRuntime);
+  let runtime!: RuntimeConnection;
+  const Status = defineComponent(() => {
+    const status = useRuntimeStatus();
+    runtime = useRuntime()!;
+    return () => h("p", status.value.is);
+  });
+  const mounted = (): HTMLElement => {
+    const element = root();
+    const app = createApp(Status).use(runtimePlugin(connect));
+    app.mount(element);
+    onTestFinished(() => app.unmount());
+    return element;
+  };
+  const both = [mounted(), mounted()];
+  await vi.waitFor(() => expect(both.map(({ innerText }) => innerText)).toEqual(["connected", "connected"]));
+  expect(connect).toHaveBeenCalledTimes(1);
+  await runtime.close();
+  await vi.waitFor(() => expect(both.map(({ innerText }) => innerText)).toEqual(["closed", "closed"]));
+  const next = mounted();
+  await vi.waitFor(() => expect(next.innerText).toBe("connected"));
+  expect(connect).toHaveBeenCalledTimes(2);
+});
+
+test("what a server renders is hydrated without a difference, also where the page knows more by then", async () => {
+  const error = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  onTestFinished(() => error.mockRestore());
+  const connect = await knownThread();
+  const element = root();
+  element.innerHTML = SERVED;
+  const app = vuePage(connect);
+  app.mount(element);
+  onTestFinished(() => app.unmount());
+  await vi.waitFor(() => expect(element.innerText).toMatch(/connected ready$/));
+  await vi.waitFor(() =>
+    expect(linksOf(element)).toEqual([
+      ["#t", "ready 2"],
+      [expect.stringMatching(/^#./), "ready 0"],
+    ]),
+  );
+  expect(error).not.toHaveBeenCalled();
 });
 
 test("without the plugin the composables say what to do", () => {

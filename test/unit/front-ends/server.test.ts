@@ -1,10 +1,14 @@
 import { createElement as h, type ReactNode } from "react";
 import { renderToString } from "react-dom/server";
+import type { Component } from "svelte";
+import { render as renderSvelte } from "svelte/server";
 import { createSSRApp, defineComponent, h as vueH } from "vue";
 import { renderToString as renderVue } from "vue/server-renderer";
 import { expect, test, vi } from "vitest";
 import { RuntimeProvider, useRuntime, useRuntimeStatus, useThread, useThreads } from "../../../src/react/index.js";
+import * as svelte from "../../../src/svelte/index.js";
 import * as vue from "../../../src/vue/index.js";
+import { reactPage, SERVED, vuePage } from "./hydrated-page.js";
 
 const shown = "connecting loading 0 loading false";
 const connect = () => {
@@ -46,4 +50,34 @@ test("a Vue server renders what is empty, connects to nothing, and runs nothing"
   expect(await renderVue(createSSRApp(Chat).use(vue.runtimePlugin(made)))).toBe(`<p>${shown}</p>`);
   expect(made).not.toHaveBeenCalled();
   await expect(send("x")).rejects.toMatchObject({ code: "no-host" });
+});
+
+test("a Svelte server shows what is empty, connects to nothing, and runs nothing", async () => {
+  const seen: unknown[] = [];
+  const see = (value: unknown): void => void seen.push(value);
+  let chat!: svelte.Thread;
+  /** A component is a function; this is what would stand in its script tag. */
+  const script = (): void => {
+    svelte.setRuntime(connect);
+    chat = svelte.thread("t", { agentId: "a" });
+    for (const store of [chat, svelte.threads(), svelte.runtimeStatus()]) store.subscribe(see);
+    see(svelte.getRuntime());
+  };
+  expect(renderSvelte(script as unknown as Component).body).toBeDefined();
+  expect(seen).toMatchObject([
+    { threadId: "t", status: "loading" },
+    { status: "loading" },
+    { is: "connecting" },
+    undefined,
+  ]);
+  await expect(chat.send("x")).rejects.toMatchObject({ code: "no-host" });
+  for (const act of [chat.stop, () => chat.setState({})])
+    expect(act).toThrow(expect.objectContaining({ code: "no-host" }));
+});
+
+test.each([
+  ["React", async () => renderToString(reactPage(connect))],
+  ["Vue", () => renderVue(vuePage(connect))],
+])("a %s server renders the id of a thread that is given, and none for a new one", async (_, rendered) => {
+  expect(await rendered()).toBe(SERVED);
 });

@@ -1,7 +1,7 @@
 import { Subject, throwError } from "rxjs";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { connectRuntime, type ThreadsApi } from "../../../../src/client/connect-runtime.js";
-import { RuntimeStores } from "../../../../src/client/store/runtime-stores.js";
+import { RuntimeStores, storesOf } from "../../../../src/client/store/runtime-stores.js";
 import { ThreadListStore, type ThreadListOptions } from "../../../../src/client/store/thread-list-store.js";
 import { RunnerError } from "../../../../src/run/errors.js";
 import { byPlace } from "../../../../src/run/thread-order.js";
@@ -110,6 +110,19 @@ test("stores are shared as long as somebody holds them", async () => {
   const list = stores.threadList();
   expect(stores.threadList({ archived: false })).toBe(list);
   expect(stores.threadList({ archived: true })).not.toBe(list);
+});
+
+test("a function connects once for all that show its threads, and again when its connection has been closed", async () => {
+  const connect = vi.fn(() => host().runtime);
+  const stores = storesOf(connect);
+  expect(storesOf(connect)).toBe(stores);
+  expect(connect).toHaveBeenCalledTimes(1);
+  await stores.runtime.close();
+  const next = storesOf(connect);
+  expect(next.runtime).not.toBe(stores.runtime);
+  expect(storesOf(connect)).toBe(next);
+  expect(connect).toHaveBeenCalledTimes(2);
+  expect(storesOf(next.runtime)).toBe(storesOf(next.runtime));
 });
 
 describe("pages and changes", () => {
