@@ -36,6 +36,8 @@ type Step =
   | { readonly do: "letOn" }
   | { readonly do: "net"; readonly at: number; readonly on: boolean }
   | { readonly do: "title" | "archive" | "stop" | "delete" | "result"; readonly at: number; readonly thread: number }
+  /** Another branch is taken up. */
+  | { readonly do: "switch"; readonly at: number; readonly thread: number; readonly pick: number }
   | { readonly do: "restart"; readonly at: number }
   | { readonly do: "lose" }
   | { readonly do: "pause" };
@@ -62,6 +64,10 @@ const steps = fc.array(
     { weight: 1, arbitrary: fc.record({ do: fc.constant("stop" as const), at, thread }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("delete" as const), at, thread }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("result" as const), at, thread }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({ do: fc.constant("switch" as const), at, thread, pick: fc.nat(6) }),
+    },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("restart" as const), at }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("lose" as const) }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("pause" as const) }) },
@@ -209,6 +215,12 @@ async function play(
         case "result":
           await giveResult(one, threadId, `result-${++runs}`).catch(() => undefined);
           break;
+        case "switch": {
+          const all = await one.runner.listRuns(threadId, { limit: 100 }).catch(() => []);
+          const { runId = "", runIndex } = all[step.pick % Math.max(all.length, 1)] ?? {};
+          if (runIndex !== undefined) await one.runner.activateRun(threadId, runId, runIndex).catch(() => undefined);
+          break;
+        }
         case "restart":
           await one.close();
           devices[step.at] = make(step.at);
