@@ -211,10 +211,7 @@ export class LocalAgent extends ThreadAgent {
       link: this.link,
       agent: this,
       run$: this.run$,
-      show: (messages) => {
-        this.messages = messages;
-        this.tellChanged();
-      },
+      show: (messages) => this.show(messages),
       decide,
       waits: () => {
         if (this.ownRuns.isAbortAsked(runId)) this.cancel(threadId, runId);
@@ -270,6 +267,12 @@ export class LocalAgent extends ThreadAgent {
   /** @hidden Whether it is the last run that was started by this agent. */
   isOwnRun(runId: string): boolean {
     return this.ownRuns.last === runId;
+  }
+
+  /** @hidden Shows other messages; not by `setMessages`, which makes copies of them. */
+  show(messages: Message[]): void {
+    this.messages = messages;
+    this.tellChanged();
   }
 
   /** @hidden Whether the thread has had a message of this id, as far as this agent was told. */
@@ -435,6 +438,7 @@ export class LocalAgent extends ThreadAgent {
         finalize(() => {
           this.ownRuns.end(runId);
           this.unanswered.delete(runId);
+          this.refused = run === undefined ? runId : undefined;
           const isRecorded = run !== undefined && run.unrecorded !== true && this.toldOf === threadId;
           if (isRecorded && settled === "no") this.leftMidRun();
           // Only a snapshot puts what is missing into its place, and removes what a branch leaves behind.

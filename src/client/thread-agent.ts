@@ -46,6 +46,10 @@ export abstract class ThreadAgent extends ApplyingAgent {
   protected readonly supersedes = new Set<string>();
   /** The id of a run that goes on with the results of tool calls, and with nothing else. */
   protected afterToolCalls: string | undefined;
+  /** @hidden Who executes the run of this id, where that is another agent than `agentId`. */
+  runsAs: { readonly runId: string; readonly agentId: string | undefined } | undefined;
+  /** @hidden The id of the own run that ended last, if the host did not take it. */
+  refused: string | undefined;
 
   constructor(
     protected readonly link: HostLink,
@@ -93,7 +97,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
     const { threadId } = input;
     const known = this.inTurn.get(input.runId);
     if (known?.threadId === threadId) return known;
-    const agentId = this.agentId!;
+    const agentId = (input.runId === this.runsAs?.runId ? this.runsAs.agentId : this.agentId)!;
     const after = {
       ...(input.runId === this.afterToolCalls && { afterToolCalls: true as const }),
       ...(this.supersedes.has(input.runId) && { onBusy: "supersede" as const }),

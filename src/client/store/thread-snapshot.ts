@@ -29,7 +29,10 @@ export interface ThreadSnapshot {
   readonly waiting: readonly WaitingRun[];
   /** Whether there are messages before the first one, and whether they are being loaded. */
   readonly earlier: "none" | "more" | "loading";
-  /** Why the last call failed, or the history cannot be read; gone with the next call. Runs that fail: `run.last.error`. */
+  /**
+   * Why the last call failed, the history cannot be read, or calls of front-end tools do not go on; gone with the next call,
+   * or when that has passed. Runs that fail: `run.last.error`.
+   */
   readonly error: Error | undefined;
   /**
    * What to tell the reader: `error`, or why the thread is gone, or why the last run failed. A stopped run is no failure; one

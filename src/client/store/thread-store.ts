@@ -43,15 +43,20 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   private stopping: string | undefined;
   private isLoading = false;
   private error: Error | undefined;
+  /** What keeps tool calls from being run or answered: nobody has called for it. */
+  private toolError: Error | undefined;
   private settling: Promise<void> | undefined;
-  /** Ids of the runs that were started here: what they tell is not the thread's history. */
-  private readonly ownRuns = new Set<string>();
+  /**
+   * By id, the runs that were started here: what they tell is not the thread's history. And what they were given, until they
+   * begin.
+   */
+  private readonly ownRuns = new Map<string, RunOptions | undefined>();
   private readonly tools: FrontendTools;
   private readonly ownToolCalls: ToolCallsOfAgent;
   private toolCalls: readonly ShownToolCall[] = NO_CALLS;
   private readonly waitingRuns: WaitingApi;
   private waiting: readonly WaitingRun[] = NONE_WAITS;
-  /** Of the last run that was started here: a run that goes on with results of tools is given the same. */
+  /** Of the last run that was started here and has begun: a run that goes on with results of tools is given the same. */
   private parameters: RunOptions = {};
 
   constructor(
@@ -65,9 +70,19 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     this.waitingRuns = runtime.waiting;
     this.threadId = threadId;
     this.tools = options.tools ?? new FrontendTools();
-    const toolOptions = { parameters: () => this.parameters, failed: (error: Error) => this.failed(error) };
-    this.ownToolCalls = new ToolCallsOfAgent(runtime, agent, this.tools, toolOptions);
-    // Also while nobody listens: whoever comes later is not to wait for the end of the run.
+    this.ownToolCalls = new ToolCallsOfAgent(runtime, agent, this.tools, {
+      parameters: () => this.parameters,
+      failed: (error) => this.toolsFailed(error),
+      passed: () => this.toolsFailed(undefined),
+    });
+    // Both also while nobody listens: a run that waits begins later, and whoever comes then is not to wait for its end.
+    agent.run$.subscribe((run) => {
+      const runId = runIdOf(run);
+      const given = runId !== undefined && this.ownRuns.get(runId);
+      if (!given) return;
+      this.parameters = given;
+      this.ownRuns.set(runId, undefined);
+    });
     agent.unstopped$.subscribe((reason) => {
       if (!this.isStopping) return;
       this.stopping = undefined;
@@ -98,7 +113,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       return this.start(
         { ...options, onBusy, whenOffline },
         () => agent.addMessage(message),
-        () => (agent.messages = agent.messages.filter(({ id }) => id !== message.id)),
+        () => agent.show(agent.messages.filter(({ id }) => id !== message.id)),
       );
     });
   }
@@ -188,6 +203,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
 
   /** Stops the live run, in whichever tab or host it is. */
   stop(): void {
+    this.error = this.toolError = undefined;
     if (this.run.is === "running") this.stopping = this.run.runId;
     this.agent.abortRun();
     this.tell();
@@ -195,6 +211,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
 
   /** Sets the state that the next run begins with. */
   setState(state: State): void {
+    this.error = this.toolError = undefined;
     this.agent.setState(cloneJson(state));
     this.tell();
   }
@@ -284,7 +301,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   }
 
   protected override read(was: ThreadSnapshot): ThreadSnapshot {
-    const { agent, run } = this;
+    const { agent, run, error = this.toolError } = this;
     const more = agent.hasEarlier ? "more" : "none";
     return {
       threadId: this.threadId,
@@ -298,8 +315,8 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       toolCalls: this.toolCalls,
       waiting: this.waiting,
       earlier: this.isLoading ? "loading" : more,
-      error: this.error,
-      failure: this.error ?? (run.is === "idle" ? (run.gone ?? run.last?.error) : undefined),
+      error,
+      failure: error ?? (run.is === "idle" ? (run.gone ?? run.last?.error) : undefined),
     };
   }
 
@@ -324,19 +341,25 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     this.tell();
   }
 
+  private toolsFailed(error: Error | undefined): void {
+    this.toolError = error;
+    this.changed();
+  }
+
   private runChanged(run: ThreadRun): void {
     this.run = run;
+    if (run.is === "running") this.toolError = undefined;
     if (run.is === "idle") this.stopping = undefined;
     // There is nothing before it that would be read.
     else if (run.runIndex === 0 && this.ownRuns.has(run.runId)) this.status = "ready";
     // Nothing is left of what was shown.
-    if (run.is === "idle" && run.gone !== undefined) this.error = undefined;
+    if (run.is === "idle" && run.gone !== undefined) this.error = this.toolError = undefined;
     this.changed();
   }
 
   /** A call of the user: `error` is its failure. */
   private async call<T>(work: () => Promise<T>): Promise<T> {
-    this.error = undefined;
+    this.error = this.toolError = undefined;
     try {
       return await work();
     } catch (error) {
@@ -376,7 +399,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       },
       () => {
         agent.pendingInterrupts = pendingInterrupts;
-        if (agent.messages === cut) agent.messages = before;
+        if (agent.messages === cut) agent.show(before);
         // More has come meanwhile: the thread is read again, since what was cut is missing here.
         else agent.connectAgent().catch(() => undefined);
       },
@@ -395,15 +418,15 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     undo = (): unknown => undefined,
   ): Promise<string> {
     const { agent } = this;
+    const { agentId: before } = agent;
     if (agentId !== undefined) agent.agentId = agentId;
     const runId = randomId();
     const waiting = new Subscription();
     const begun = new Promise<void>((resolve) => {
-      const isThis = (run: ThreadRun): boolean => (run.is === "running" ? run : run.last)?.runId === runId;
-      waiting.add(agent.run$.subscribe((run) => isThis(run) && resolve()));
+      waiting.add(agent.run$.subscribe((run) => runIdOf(run) === runId && resolve()));
       waiting.add(agent.waits$.subscribe((id) => id === runId && resolve()));
     });
-    this.ownRuns.add(runId);
+    this.ownRuns.set(runId, undefined);
     this.sending++;
     change();
     this.tell();
@@ -411,7 +434,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       // A page's framework may have given them as proxies, which cannot be sent.
       const given = cloneJson(parameters);
       const { resume: _resume, ...kept } = given;
-      this.parameters = kept;
+      this.ownRuns.set(runId, kept);
       const offered = withTools(given, this.tools.definitions(agent.agentId));
       const inTurn = { ...(onBusy !== undefined && { onBusy }), ...(whenOffline !== undefined && { whenOffline }) };
       const running = agent.runAgent({ ...offered, ...inTurn, runId });
@@ -420,6 +443,8 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       running.catch(() => undefined);
       return runId;
     } catch (error) {
+      // Unless another one was named meanwhile.
+      if (before !== undefined && agent.agentId === agentId) agent.agentId = before;
       undo();
       throw error;
     } finally {
@@ -463,6 +488,9 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     return index;
   }
 }
+
+const runIdOf = (run: ThreadRun): string | undefined => (run.is === "running" ? run : run.last)?.runId;
+
 function withParts(content: Content, parts: readonly ContentPart[]): Content {
   if (parts.length === 0) return content;
   if (typeof content !== "string") return [...content, ...parts];

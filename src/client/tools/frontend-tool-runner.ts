@@ -1,5 +1,5 @@
 import type { Message, RunAgentParameters } from "@ag-ui/client";
-import { BehaviorSubject, Observable, of, Subscription, switchMap } from "rxjs";
+import { BehaviorSubject, Observable, of, Subscription, switchMap, tap } from "rxjs";
 import { randomId } from "../../platform/ids.js";
 import { messageOf, RunnerError, type RunnerErrorCode } from "../../run/errors.js";
 import type { ThreadToolCalls, WaitingToolCall } from "../../wire/shapes.js";
@@ -53,6 +53,8 @@ export interface FrontendToolRunnerOptions {
   readonly parameters?: () => RunAgentParameters;
   /** Called with what keeps a call from being run, or its result from being recorded. Errors of handlers go to the agent. */
   readonly failed?: (error: Error) => void;
+  /** @internal Called when the host tells of the calls: what it failed at before may be over. */
+  readonly passed?: () => void;
 }
 
 /** What names a call. */
@@ -117,10 +119,11 @@ export class FrontendToolRunner {
     const life = new Subscription();
     this.life = life;
     // The thread has gone on without what was called.
-    const onRunFinalized = (): void => {
-      if (!hasUnanswered(agent)) this.abandonAll(agent.threadId);
-    };
-    const hooks = agent.subscribe({ onRunFinalized });
+    const hooks = agent.subscribe({
+      onRunFinalized: ({ input }) => {
+        if (input.runId !== agent.refused && !hasUnanswered(agent)) this.abandonAll(agent.threadId);
+      },
+    });
     life.add(() => hooks.unsubscribe());
     life.add(
       agent.run$.subscribe((run) => {
@@ -167,9 +170,10 @@ export class FrontendToolRunner {
   async runAgain(toolCallId: string): Promise<void> {
     const call = this.waiting.calls.find((one) => one.toolCallId === toolCallId);
     const tool = call && this.toolOf(call);
-    if (call === undefined || tool?.handler === undefined) {
-      throw new RunnerError("call-over", { threadId: this.threadId, toolCallId });
-    }
+    const { threadId } = this;
+    if (call === undefined || tool?.handler === undefined) throw new RunnerError("call-over", { threadId, toolCallId });
+    // It runs here already. A handler that goes on though its result is not wanted is none that somebody waits for.
+    if (this.work.get(keyOf({ threadId, toolCallId }))?.over.signal.aborted === false) return;
     await this.run(call, tool, true);
   }
 
@@ -178,7 +182,8 @@ export class FrontendToolRunner {
   }
 
   private watched(threadId: string): Observable<ThreadToolCalls> {
-    return againAfterErrors(this.runtime.toolCalls.watch(threadId), (error) => this.fail(error));
+    const watched$ = this.runtime.toolCalls.watch(threadId);
+    return againAfterErrors(watched$, (error) => this.fail(error)).pipe(tap(() => this.options.passed?.()));
   }
 
   private take(waiting: ThreadToolCalls): void {
@@ -204,7 +209,13 @@ export class FrontendToolRunner {
   private abandon(work: Work): void {
     work.over.abort();
     // A handler that ends later is told by the aborted signal.
-    if (work.is === "done") this.work.delete(keyOf(work));
+    if (work.is === "done") this.drop(work);
+  }
+
+  private drop(work: Work): void {
+    const key = keyOf(work);
+    // Somebody may have had the call run again meanwhile.
+    if (this.work.get(key) === work) this.work.delete(key);
   }
 
   private abandonAll(threadId: string): void {
@@ -284,7 +295,7 @@ export class FrontendToolRunner {
       isClaimed = await this.claim(work, again);
     } finally {
       if (!isClaimed) {
-        this.work.delete(keyOf(work));
+        this.drop(work);
         // The tab that has it may have died since.
         this.actLater();
       }
@@ -312,12 +323,12 @@ export class FrontendToolRunner {
       await patiently(() =>
         this.runtime.toolCalls.answer({ threadId, toolCallId, token, by: "handler", followUp, ...result }),
       );
-      this.work.delete(keyOf(work));
+      this.drop(work);
       this.answeredHere(work, followUp);
     } catch (error) {
       work.is = "done";
       this.fail(error);
-      if (over.signal.aborted || RunnerError.is(error, "closed")) this.work.delete(keyOf(work));
+      if (over.signal.aborted || RunnerError.is(error, "closed")) this.drop(work);
       else this.actLater(isOver(error) ? RETRY_MS : RETRY_MAX_MS);
     } finally {
       this.show();
@@ -381,11 +392,12 @@ export class FrontendToolRunner {
     this.goingOn = nextRunId;
     const { agent, tools, waiting } = this;
     const parameters = this.options.parameters?.() ?? {};
+    // Whoever has called the tools goes on with their results.
+    const { agentId = agent.agentId } = waiting;
+    agent.runsAs = { runId: nextRunId, agentId };
     try {
-      // Whoever has called the tools goes on with their results.
-      if (waiting.agentId !== undefined) agent.agentId = waiting.agentId;
       // How it ends is told by `run$`.
-      await agent.runAfterToolCalls(nextRunId, withTools(parameters, tools.definitions(agent.agentId)));
+      await agent.runAfterToolCalls(nextRunId, withTools(parameters, tools.definitions(agentId)));
       this.failures = 0;
     } catch (error) {
       if (isOver(error)) return;

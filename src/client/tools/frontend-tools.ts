@@ -32,7 +32,10 @@ export interface ToolCallContext {
   readonly name: string;
   /** The id that the message with the result will have. */
   readonly resultId: string;
-  /** Aborts when the result is not wanted any more: somebody else has answered the call, or the thread went on without. */
+  /**
+   * Aborts when the result is not wanted any more: somebody else has answered the call, or the thread went on without. Of what
+   * other tabs do, this one hears while it shows the thread, and when it shows it again.
+   */
   readonly signal: AbortSignal;
 }
 

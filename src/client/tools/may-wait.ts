@@ -14,7 +14,9 @@ export const mayWait = (agent: LocalAgent): Observable<string | undefined> =>
       onMessagesChanged: () => {
         if (isIdle) look();
       },
-      onRunFinalized: look,
+      onRunFinalized: ({ input }) => {
+        if (input.runId !== agent.refused) look();
+      },
     };
     const subscription = new Subscription();
     subscription.add(
@@ -34,8 +36,8 @@ export function hasUnanswered(agent: LocalAgent): boolean {
   const answered = new Set<string>();
   for (let at = messages.length - 1; at >= 0; at--) {
     const message = messages[at]!;
-    if (message.role === "user") return false;
-    // A result that the page shows already is not yet the thread's.
+    // What the page shows already is not yet the thread's: the host may refuse it.
+    if (message.role === "user" && agent.isSent(message.id)) return false;
     if (message.role === "tool" && agent.isSent(message.id)) answered.add(message.toolCallId);
     if (message.role !== "assistant") continue;
     if ((message.toolCalls ?? []).some(({ id }) => !answered.has(id))) return true;

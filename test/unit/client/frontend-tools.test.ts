@@ -164,6 +164,28 @@ describe("a tab that dies in the middle of a handler", () => {
     expect(handler).toHaveBeenCalledTimes(1);
   });
 
+  test("interrupts a call that two presses of a button run again: it runs once, and is still this tab's", async () => {
+    const { tab } = host();
+    const first = tab(tool("a", hanging, { repeatable: false }));
+    await first.store.send("a");
+    await callsAre(first, "running here");
+    const handler = vi.fn((_args: unknown, { signal }: { readonly signal: AbortSignal }) => {
+      return new Promise((_resolve, reject) => signal.addEventListener("abort", reject));
+    });
+    const [second, third] = [tab(tool("a", handler, { repeatable: false })), tab(tool("a"))];
+    await callsAre(second, "running");
+    await first.close();
+    await callsAre(second, "interrupted");
+    const { toolCallId } = second.store.getSnapshot().toolCalls[0]!;
+    const ran = [second.store.runToolCallAgain(toolCallId), second.store.runToolCallAgain(toolCallId)];
+    await ran[1];
+    await callsAre(second, "running here");
+    await third.store.answerToolCall(toolCallId, "by hand");
+    await Promise.all(ran);
+    await shows(second, "a: by hand");
+    expect(handler).toHaveBeenCalledTimes(1);
+  });
+
   test("or until somebody gives the result", async () => {
     const { tab } = host();
     const first = tab(tool("a", hanging, { repeatable: false }));
