@@ -20,6 +20,8 @@ export interface FollowerParts {
   readonly eventsOf: (frame: Frame) => readonly BaseEvent[];
   /** Called when the session that applies a run ended before the run. */
   readonly cut: () => void;
+  /** Called when the history is there, and whenever what came after it is. */
+  readonly caughtUp: () => void;
   /** Called when a run was seen whole. */
   readonly settled: (cursor: Cursor) => void;
   /**
@@ -115,6 +117,7 @@ export class ThreadFollower {
   private caughtUpNow(): void {
     this.resolveCatchUp?.();
     this.resolveCatchUp = undefined;
+    if (this.failure === undefined) this.parts.caughtUp();
   }
 
   private end(): void {

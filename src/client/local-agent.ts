@@ -80,6 +80,8 @@ export class LocalAgent extends ThreadAgent {
   private readonly decided = new Map<string, () => void>();
   /** @hidden Emits why the host was not asked to stop a run. */
   readonly unstopped$ = new Subject<Error>();
+  /** @hidden Emits when the follower has read the thread, also after it had failed to. */
+  readonly caughtUp$ = new Subject<void>();
   /** What the pipeline's next `connect` subscribes to. */
   private session$: Observable<BaseEvent> | undefined;
 
@@ -532,6 +534,7 @@ export class LocalAgent extends ThreadAgent {
       },
       isHeld: () => this.holds > 0,
       cut: () => this.leftMidRun(),
+      caughtUp: () => this.caughtUp$.next(),
       note: (frame) => this.noteRun(frame),
       eventsOf: (frame) => this.eventsOf(frame),
       settled: (cursor) => {

@@ -82,6 +82,11 @@ export abstract class Store<Snapshot extends object> implements ReadableStore<Sn
   /** What there is to show now. @param was the snapshot before, whose unchanged parts are to be used again */
   protected abstract read(was: Snapshot): Snapshot;
 
+  /** It works, because somebody listens. */
+  protected get isBegun(): boolean {
+    return this.end !== undefined;
+  }
+
   /** Something streams in: listeners are told before the next frame. */
   protected changed(): void {
     if (this.isDue) return;

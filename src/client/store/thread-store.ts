@@ -1,6 +1,6 @@
 import type { ContentPart, Message, ResumeEntry, State, UserMessage } from "@ag-ui/core";
 import type { RunAgentInput } from "@ag-ui/client";
-import { Subscription, take } from "rxjs";
+import { firstValueFrom, map, merge, Subject, Subscription, take } from "rxjs";
 import { randomId } from "../../platform/ids.js";
 import { invalidInput, RunnerError } from "../../run/errors.js";
 import { describeFaults, resumeFaults } from "../../run/interrupts.js";
@@ -30,6 +30,9 @@ type Content = UserMessage["content"];
 /** How long a store is kept, and follows, after {@link ThreadStore.settled} has resolved, in ms. */
 const LINGER_MS = 5_000;
 
+/** How long a message waits for the history: while its run is live, none comes. In ms. */
+const HISTORY_MS = 5_000;
+
 /** A thread for a front end of any framework: it follows the thread while somebody listens. */
 export class ThreadStore extends Store<ThreadSnapshot> {
   /** What it stands on. Whoever calls it directly is seen here too. */
@@ -39,8 +42,13 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   private run: ThreadRun = { is: "idle" };
   /** Calls whose run has not begun. */
   private sending = 0;
+  /** Of messages that wait for their files or for the history: resolves when the last one does no more. */
+  private preparing: Promise<unknown> | undefined;
+  /** Those without files: they are shown behind what has been read. */
+  private unsent: readonly Message[] = [];
   /** The run whose stop was requested here. */
   private stopping: string | undefined;
+  private readonly stops$ = new Subject<void>();
   private isLoading = false;
   private error: Error | undefined;
   /** What keeps tool calls from being run or answered: nobody has called for it. */
@@ -93,22 +101,29 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   /**
    * Sends a message and starts a run. Resolves with its `runId` once it has begun, or waits for its turn (`onBusy`,
    * `whenOffline`): then its message is in `waiting`. How it ends is told by `run`. Errors: as `runAgent` of a
-   * `LocalAgent`; then the message is not part of the thread. RunnerError `invalid-input` for a `messageId` that it has.
+   * `LocalAgent`; then the message is not part of the thread. RunnerError `invalid-input` for a `messageId` that it has;
+   * `cancelled` if it was stopped while it waited for its files, or for the history.
    */
   async send(
     content: Content,
     { attachments = [], messageId = randomId(), onBusy = "reject", whenOffline = "fail", ...options }: SendOptions = {},
   ): Promise<string> {
     return this.call(async () => {
-      // Without files at once: a stop in the same tick finds the run.
-      const parts = attachments.length === 0 ? [] : await Promise.all(attachments.map(partOfFile));
-      const message: UserMessage = { id: messageId, role: "user", content: cloneJson(withParts(content, parts)) };
       const { agent } = this;
-      this.checkNew(messageId);
-      // What may wait, waits for these, too.
-      if (onBusy !== "queue") {
-        if (onBusy === "reject") this.checkFree();
+      const check = (sending?: number): void => {
+        this.checkNew(messageId);
+        // What may wait, waits for these, too.
+        if (onBusy === "queue") return;
+        if (onBusy === "reject") this.checkFree(sending);
         this.checkAnswered([]);
+      };
+      check();
+      const message: UserMessage = { id: messageId, role: "user", content: cloneJson(content) };
+      // Else at once: a stop in the same tick finds the run.
+      if (attachments.length > 0 || this.isReading || this.preparing !== undefined) {
+        await this.prepare(message, attachments);
+        // What was sent later comes later.
+        check(0);
       }
       return this.start(
         { ...options, onBusy, whenOffline },
@@ -201,10 +216,11 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     return this.call(() => this.waitingRuns.retry(this.threadId, runId));
   }
 
-  /** Stops the live run, in whichever tab or host it is. */
+  /** Stops the live run, in whichever tab or host it is. A message whose files are still being read is not sent. */
   stop(): void {
     this.error = this.toolError = undefined;
     if (this.run.is === "running") this.stopping = this.run.runId;
+    this.stops$.next();
     this.agent.abortRun();
     this.tell();
   }
@@ -264,7 +280,16 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     });
     following.add(() => hooks.unsubscribe());
     following.add(agent.run$.subscribe((run) => this.runChanged(run)));
+    const hasRead = (): void => {
+      // What was not read by the end of the following is not known.
+      if (following.closed) return;
+      isReady();
+      // Not with the next frame: a hidden tab draws none, and what happens from here on is news.
+      this.tell();
+    };
     following.add(agent.follow());
+    // After a failure the follower reads again as soon as there is a host that can, this store after a time.
+    following.add(agent.caughtUp$.subscribe(() => this.status !== "ready" && hasRead()));
     following.add(
       this.ownToolCalls.begin((calls) => {
         this.toolCalls = calls;
@@ -283,11 +308,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       readUntilDone(
         async () => {
           await agent.connectAgent();
-          // What was not read by the end of the following is not known.
-          if (following.closed) return;
-          isReady();
-          // Not with the next frame: a hidden tab draws none, and what happens from here on is news.
-          this.tell();
+          hasRead();
         },
         (error) => {
           if (this.status === "ready") return;
@@ -301,12 +322,12 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   }
 
   protected override read(was: ThreadSnapshot): ThreadSnapshot {
-    const { agent, run, error = this.toolError } = this;
+    const { agent, run, unsent, error = this.toolError } = this;
     const more = agent.hasEarlier ? "more" : "none";
     return {
       threadId: this.threadId,
       status: this.status,
-      messages: sameList(was.messages, agent.messages),
+      messages: sameList(was.messages, unsent.length > 0 ? [...agent.messages, ...unsent] : agent.messages),
       state: agent.state as State,
       run,
       isSending: this.sending > 0,
@@ -367,6 +388,55 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       throw this.error;
     } finally {
       this.tell();
+    }
+  }
+
+  /** The history is being read. */
+  private get isReading(): boolean {
+    return this.isBegun && this.getSnapshot().status === "loading";
+  }
+
+  /** Resolves when the history has been read, cannot be read, or takes too long. */
+  private historyCame(): Promise<void> {
+    return new Promise((resolve) => {
+      const over = (): void => {
+        stop();
+        clearTimeout(tooLong);
+        resolve();
+      };
+      const stop = this.subscribe(() => this.isReading || over());
+      const tooLong = setTimeout(over, HISTORY_MS);
+    });
+  }
+
+  /**
+   * Waits for what a message needs before its run, in the order of the calls: its files, and the history. Errors: of reading
+   * the files; RunnerError `cancelled` after a stop.
+   */
+  private async prepare(message: UserMessage, files: readonly Blob[]): Promise<void> {
+    const { preparing: before, threadId } = this;
+    const work = async (): Promise<void> => {
+      message.content = withParts(message.content, await Promise.all(files.map(partOfFile)));
+      await before;
+      if (this.isReading) await this.historyCame();
+    };
+    const stopped$ = this.stops$.pipe(
+      map(() => {
+        throw new RunnerError("cancelled", { threadId });
+      }),
+    );
+    const prepared = firstValueFrom(merge(stopped$, work()));
+    const over = prepared.catch(() => undefined);
+    this.preparing = over;
+    this.sending++;
+    if (files.length === 0) this.unsent = [...this.unsent, message];
+    this.tell();
+    try {
+      await prepared;
+    } finally {
+      this.sending--;
+      this.unsent = this.unsent.filter((it) => it !== message);
+      if (this.preparing === over) this.preparing = undefined;
     }
   }
 
@@ -454,17 +524,17 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   }
 
   /** Before anything is changed here: a message that comes to a run that begins would be taken for a part of it. */
-  private checkFree(): void {
+  private checkFree(sending = this.sending): void {
     const { threadId } = this;
     let live: Partial<ThreadRun & { readonly is: "running" }> = {};
     this.agent.run$.pipe(take(1)).subscribe((run) => (live = run.is === "running" ? run : {}));
-    if (this.sending > 0 || live.runId !== undefined) throw busyWith(threadId, live);
+    if (sending > 0 || live.runId !== undefined) throw busyWith(threadId, live);
   }
 
   /** A message that came although its call failed would be shown twice, and answered again. */
   private checkNew(messageId: string): void {
     const has = (messages: readonly Message[]): boolean => messages.some(({ id }) => id === messageId);
-    if (!has(this.agent.messages) && !this.waiting.some(({ messages }) => has(messages))) return;
+    if (![this.agent.messages, this.unsent].some(has) && !this.waiting.some(({ messages }) => has(messages))) return;
     throw invalidInput("messageId", `the thread has a message "${messageId}" already`);
   }
 

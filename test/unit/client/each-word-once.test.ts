@@ -132,6 +132,7 @@ function makeFollower(): {
   const asked: (Cursor | undefined)[] = [];
   const parts: FollowerParts = {
     linkedAnew: () => new Promise(() => undefined),
+    caughtUp: () => undefined,
     frames: (after) => {
       asked.push(after);
       return new Observable((subscriber) => void subscribers.push(subscriber));

@@ -224,6 +224,7 @@ test("events that the pipeline refuses do not make a follower begin anew without
   };
   const follower = new ThreadFollower({
     linkedAnew: () => new Promise(() => undefined),
+    caughtUp: () => undefined,
     frames: () =>
       new Observable((subscriber) => {
         asked++;
