@@ -27,7 +27,7 @@ export interface StopCall {
 }
 
 type Told =
-  | { readonly type: "here"; readonly device: SaidDevice; readonly asks?: true }
+  | { readonly type: "here"; readonly device: SaidDevice; readonly asks?: true; readonly host?: string }
   | { readonly type: "gone"; readonly device: DeviceName }
   | ({ readonly type: "stop"; readonly to: string } & StopCall);
 
@@ -50,7 +50,10 @@ function decode(body: Uint8Array): Told | undefined {
   if (!isRecord(told)) return undefined;
   const { type, device } = told;
   const isPresence =
-    (type === "here" || type === "gone") && isDevice(device) && areAgents((device as SaidDevice).agents);
+    (type === "here" || type === "gone") &&
+    isDevice(device) &&
+    areAgents((device as SaidDevice).agents) &&
+    (told["host"] === undefined || isText(told["host"]));
   // Ids have any length.
   const isStop = type === "stop" && ["to", "threadId", "runId"].every((field) => typeof told[field] === "string");
   return isPresence || isStop ? (told as unknown as Told) : undefined; // its fields were checked
@@ -66,20 +69,28 @@ export class Devices {
   /** When the connection was made: before, nobody could be heard. */
   private since: number | undefined;
   private readonly ended: AbortController;
+  private readonly here: Extract<Told, { type: "here" }>;
 
+  /**
+   * @param host id of this host. @param isTwin another device has the same id, as where a profile was copied, and this one is
+   *   to take another one
+   */
   constructor(
     private readonly space: Space,
     private readonly self: SaidDevice,
+    private readonly host: string,
     private readonly clock: Clock,
     private readonly changed: () => void,
+    private readonly isTwin: () => void,
     signal: AbortSignal,
   ) {
+    this.here = { type: "here", device: self, host };
     const hearing = space.told$.subscribe((body) => this.hear(decode(body)));
     const online = space.state$.subscribe(({ is }) => {
       const isOnline = is === "online";
       if (isOnline === (this.since !== undefined)) return;
       this.since = isOnline ? clock.elapsed() : undefined;
-      if (isOnline) this.tell({ type: "here", device: self, asks: true });
+      if (isOnline) this.tell({ ...this.here, asks: true });
     });
     this.ended = abortWith(signal);
     const { signal: ended } = this.ended;
@@ -147,8 +158,14 @@ export class Devices {
   }
 
   private hear(told: Told | undefined): void {
-    if (told === undefined || told.type === "stop" || told.device.id === this.self.id) return;
+    if (told === undefined || told.type === "stop") return;
     const { id } = told.device;
+    if (id === this.self.id) {
+      // Of a host of this device before this one, the last words are heard by then.
+      const isLate = this.since !== undefined && this.clock.elapsed() - this.since >= BEAT_MS;
+      if (told.type === "here" && isLate && told.host !== undefined && told.host < this.host) this.isTwin();
+      return;
+    }
     const wasHere = this.isOnline(id);
     if (told.type === "gone") {
       if (this.heard.delete(id)) this.left.add(id);
@@ -157,7 +174,7 @@ export class Devices {
       this.known.add(id);
       this.left.delete(id);
     }
-    if (told.type === "here" && told.asks === true) this.tell({ type: "here", device: this.self });
+    if (told.type === "here" && told.asks === true) this.tell(this.here);
     if (wasHere !== this.isOnline(id)) this.changed();
   }
 
@@ -165,7 +182,7 @@ export class Devices {
     while (!signal.aborted) {
       await this.clock.after(BEAT_MS, signal);
       if (signal.aborted) return;
-      if (this.since !== undefined) this.tell({ type: "here", device: this.self });
+      if (this.since !== undefined) this.tell(this.here);
       for (const [id, { at }] of this.heard) if (this.clock.elapsed() - at >= AWAY_MS) this.heard.delete(id);
       // One that just falls silent is noticed by nothing else.
       this.changed();

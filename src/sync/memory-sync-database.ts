@@ -31,6 +31,10 @@ export class MemorySyncDatabase implements SyncRecords {
     return (this.deviceId ??= made);
   }
 
+  async renewDevice(id: string): Promise<void> {
+    this.deviceId = id;
+  }
+
   async place(): Promise<SpacePlace | undefined> {
     return this.placed;
   }

@@ -64,7 +64,7 @@ export async function startSync(runner: LocalAgentRunner, options: SyncOptions, 
       const state = await stateOf(runner);
       if (state === "unlocked") {
         lookAgainMs = LOOK_MS;
-        const sync = await syncOf(runner, options, start, given);
+        const sync = await syncOf(runner, options, start, given, () => moved.ring());
         sync.status$.subscribe(tell);
         await moved.wait(seen, closed);
         await sync.close();
@@ -97,6 +97,7 @@ async function syncOf(
   options: SyncOptions,
   { server, connect, maxThreads }: SyncStart,
   encryption: Encryption | undefined,
+  renewed: () => void,
 ): Promise<Sync> {
   const { space, device = deviceName(), keep } = options;
   const below = await spaceOf(options, connect, server !== undefined);
@@ -115,6 +116,7 @@ async function syncOf(
     keep,
     maxThreads,
     listChanged,
+    renewed,
     stop: (call) => void runner.stop(call).catch(() => undefined),
     ...(server !== undefined && { server }),
   };

@@ -169,6 +169,13 @@ export class SyncDatabase {
     });
   }
 
+  /** It has another id from now on. */
+  async renewDevice(id: string): Promise<void> {
+    await this.connection.write(["meta"], "strict", async (tx) => {
+      await tx.objectStore("meta").put(id, "device");
+    });
+  }
+
   async place(): Promise<SpacePlace | undefined> {
     const place = await this.meta("place");
     return typeof place === "object" ? (place as SpacePlace) : undefined; // only `put` writes it

@@ -58,6 +58,8 @@ export interface SyncParts {
   readonly listChanged: () => void;
   /** This host executes what the devices of the space ask for. */
   readonly server?: ServerParts;
+  /** The device has another id: everything is to begin anew. */
+  readonly renewed?: () => void;
 }
 
 /** Its database was closed, or fails: whatever comes next tries again. */
@@ -232,7 +234,8 @@ export class Sync {
     if (signal.aborted) return;
     const { server } = this.options;
     const said = { ...this.self, ...(server !== undefined && { agents: server.agents }) };
-    const devices = new Devices(space, said, clock, () => this.devicesChanged(), signal);
+    const changed = (): void => this.devicesChanged();
+    const devices = new Devices(space, said, parts.hostId, clock, changed, () => void this.renew(), signal);
     this.devices = devices;
     this.serving =
       server &&
@@ -309,6 +312,18 @@ export class Sync {
       } finally {
         session.abort();
       }
+    }
+  }
+
+  /** Another device has this one's id, and its claims and runs were taken for those of this one. */
+  private async renew(): Promise<void> {
+    const { database, parts, renewed } = this.options;
+    parts.logger.warn("Another device has the id of this one, as a copy of its profile has: this one takes a new id");
+    try {
+      await database.renewDevice(parts.makeId());
+      renewed?.();
+    } catch (error) {
+      parts.logger.warn(`The id of this device stays: ${String(error)}`);
     }
   }
 
