@@ -69,6 +69,7 @@ export class Devices {
   /** When the connection was made: before, nobody could be heard. */
   private since: number | undefined;
   private readonly ended: AbortController;
+  private isTwinTold = false;
   private readonly here: Extract<Told, { type: "here" }>;
 
   /**
@@ -163,7 +164,9 @@ export class Devices {
     if (id === this.self.id) {
       // Of a host of this device before this one, the last words are heard by then.
       const isLate = this.since !== undefined && this.clock.elapsed() - this.since >= BEAT_MS;
-      if (told.type === "here" && isLate && told.host !== undefined && told.host < this.host) this.isTwin();
+      const isToYield = told.type === "here" && isLate && told.host !== undefined && told.host < this.host;
+      if (isToYield && !this.isTwinTold) this.isTwin();
+      this.isTwinTold ||= isToYield;
       return;
     }
     const wasHere = this.isOnline(id);
