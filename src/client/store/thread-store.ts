@@ -1,6 +1,6 @@
 import type { ContentPart, Message, ResumeEntry, State, UserMessage } from "@ag-ui/core";
 import type { RunAgentInput } from "@ag-ui/client";
-import { firstValueFrom, map, merge, Subject, Subscription, take } from "rxjs";
+import { Subscription, take } from "rxjs";
 import { randomId } from "../../platform/ids.js";
 import { invalidInput, RunnerError } from "../../run/errors.js";
 import { describeFaults, resumeFaults } from "../../run/interrupts.js";
@@ -31,7 +31,7 @@ type Content = UserMessage["content"];
 const LINGER_MS = 5_000;
 
 /** How long a message waits for the history: while its run is live, none comes. In ms. */
-const HISTORY_MS = 5_000;
+const HISTORY_MS = 4_000;
 
 /** A thread for a front end of any framework: it follows the thread while somebody listens. */
 export class ThreadStore extends Store<ThreadSnapshot> {
@@ -48,7 +48,8 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   private unsent: readonly Message[] = [];
   /** The run whose stop was requested here. */
   private stopping: string | undefined;
-  private readonly stops$ = new Subject<void>();
+  /** Reject what messages wait for. */
+  private readonly cancels = new Set<(reason: Error) => void>();
   private isLoading = false;
   private error: Error | undefined;
   /** What keeps tool calls from being run or answered: nobody has called for it. */
@@ -220,7 +221,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   stop(): void {
     this.error = this.toolError = undefined;
     if (this.run.is === "running") this.stopping = this.run.runId;
-    this.stops$.next();
+    for (const cancel of this.cancels) cancel(new RunnerError("cancelled", { threadId: this.threadId }));
     this.agent.abortRun();
     this.tell();
   }
@@ -396,44 +397,34 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     return this.isBegun && this.getSnapshot().status === "loading";
   }
 
-  /** Resolves when the history has been read, cannot be read, or takes too long. */
-  private historyCame(): Promise<void> {
-    return new Promise((resolve) => {
-      const over = (): void => {
-        stop();
-        clearTimeout(tooLong);
-        resolve();
-      };
-      const stop = this.subscribe(() => this.isReading || over());
-      const tooLong = setTimeout(over, HISTORY_MS);
-    });
-  }
-
   /**
    * Waits for what a message needs before its run, in the order of the calls: its files, and the history. Errors: of reading
    * the files; RunnerError `cancelled` after a stop.
    */
   private async prepare(message: UserMessage, files: readonly Blob[]): Promise<void> {
-    const { preparing: before, threadId } = this;
-    const work = async (): Promise<void> => {
-      message.content = withParts(message.content, await Promise.all(files.map(partOfFile)));
-      await before;
-      if (this.isReading) await this.historyCame();
-    };
-    const stopped$ = this.stops$.pipe(
-      map(() => {
-        throw new RunnerError("cancelled", { threadId });
-      }),
-    );
-    const prepared = firstValueFrom(merge(stopped$, work()));
+    const { preparing: before } = this;
+    let cancel!: (reason: Error) => void;
+    const prepared = new Promise<void>((resolve, reject) => {
+      cancel = reject;
+      const work = async (): Promise<void> => {
+        message.content = withParts(message.content, await Promise.all(files.map(partOfFile)));
+        await before;
+        if (!this.isReading) return resolve();
+        const end = this.subscribe(() => this.isReading || resolve());
+        setTimeout(() => resolve(end()), HISTORY_MS);
+      };
+      work().catch(reject);
+    });
     const over = prepared.catch(() => undefined);
     this.preparing = over;
+    this.cancels.add(cancel);
     this.sending++;
     if (files.length === 0) this.unsent = [...this.unsent, message];
     this.tell();
     try {
       await prepared;
     } finally {
+      this.cancels.delete(cancel);
       this.sending--;
       this.unsent = this.unsent.filter((it) => it !== message);
       if (this.preparing === over) this.preparing = undefined;

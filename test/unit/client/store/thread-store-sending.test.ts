@@ -47,7 +47,7 @@ test("a history that does not come holds no message", async () => {
   const { setTimeout } = globalThis;
   const timers = vi
     .spyOn(globalThis, "setTimeout")
-    .mockImplementation(((work: () => void, ms?: number) => setTimeout(work, ms === 5_000 ? 0 : ms)) as never);
+    .mockImplementation(((work: () => void, ms?: number) => setTimeout(work, ms === 4_000 ? 0 : ms)) as never);
   onTestFinished(() => timers.mockRestore());
   const { store } = slowReading();
   await store.send("wait");
