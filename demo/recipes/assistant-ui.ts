@@ -150,6 +150,8 @@ class ShownThread {
   private toShow(): ThreadMessageLike[] {
     const snapshot = this.store.getSnapshot();
     const { run, messages } = (this.shown = snapshot);
+    // What has streamed in is not shown any more, and this may be from before its end: that is to be shown once it is known.
+    for (const runId of this.runs.keys()) this.runs.set(runId, "read");
     for (const { id } of messages) this.seen.add(id);
     if (run.is === "running") return fromAgUiMessages(lastTurn(messages).asked);
     const shown = fromAgUiMessages(shownMessages(snapshot));

@@ -251,6 +251,14 @@ test("what is sent before the thread was read is shown with its answer", async (
   await shows(warm, /user: said at once\s+assistant: You said: said at once\..*until the end/);
 });
 
+test("a run that is over before the page draws is shown with its end", async () => {
+  const tab = await open();
+  // The store tells of a change with the next frame, or after a while where none is drawn.
+  await tab.evaluate(() => void (window.requestAnimationFrame = () => 0));
+  await send(tab, "ask in between");
+  await shows(tab, "Shall I go on?");
+});
+
 test("what is stopped before the thread was read does not run", async () => {
   const a = await openCold();
   await atOnce(a, "unwanted", "Send", "Stop");
