@@ -318,6 +318,8 @@ export class Sync {
   /** Another device has this one's id, and its claims and runs were taken for those of this one. */
   private async renew(): Promise<void> {
     const { database, parts, renewed } = this.options;
+    // Without Web Locks it may be another host of this very database.
+    if (parts.locks.contextOnly === true) return;
     parts.logger.warn("Another device has the id of this one, as a copy of its profile has: this one takes a new id");
     try {
       await database.renewDevice(parts.makeId());

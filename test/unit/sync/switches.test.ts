@@ -29,6 +29,15 @@ const all = async (devices: readonly Device[], runs: readonly string[]): Promise
   await same("t", ...devices);
 };
 
+/** Two devices whose thread has three answers to one place, the last one active. */
+async function threeBranches() {
+  const devices = await bothHave("r1");
+  await instead(devices.phone, "r2", "r1");
+  await instead(devices.phone, "r3", "r2");
+  await all([devices.phone, devices.laptop], ["r3"]);
+  return devices;
+}
+
 test("people go back offline, and go on from there: that is the active path on all devices", async () => {
   const { server, phone, laptop } = await bothHave("r1");
   phone.space.connect(false);
@@ -68,10 +77,7 @@ test("a thread that comes into the space with a branch that was left keeps its a
 });
 
 test("of several switches in a row the last one counts", async () => {
-  const { phone, laptop } = await bothHave("r1");
-  await instead(phone, "r2", "r1");
-  await instead(phone, "r3", "r2");
-  await all([phone, laptop], ["r3"]);
+  const { phone, laptop } = await threeBranches();
   // The entry of the first one is on its way when people go on.
   phone.space.connect(false);
   await phone.runner.activateRun("t", "r1");
@@ -81,10 +87,7 @@ test("of several switches in a row the last one counts", async () => {
 });
 
 test("a switch in the moment in which the one before is added counts", async () => {
-  const { server, phone, laptop } = await bothHave("r1");
-  await instead(phone, "r2", "r1");
-  await instead(phone, "r3", "r2");
-  await all([phone, laptop], ["r3"]);
+  const { server, phone, laptop } = await threeBranches();
   const add = server.add.bind(server);
   vi.spyOn(server, "add").mockImplementationOnce((...of) => {
     // Committed, and not heard of yet.
@@ -147,10 +150,7 @@ test("a device whose log is lost takes up what all have, not where it went befor
 });
 
 test("who was first counts: a switch on another device in between is not undone", async () => {
-  const { phone, laptop } = await bothHave("r1");
-  await instead(phone, "r2", "r1");
-  await instead(phone, "r3", "r2");
-  await all([phone, laptop], ["r3"]);
+  const { phone, laptop } = await threeBranches();
   phone.space.connect(false);
   await phone.runner.activateRun("t", "r1");
   await laptop.runner.activateRun("t", "r2");
