@@ -254,6 +254,39 @@ describe("without servers", () => {
   test("both devices go on, and have both branches and one active path when the server is back (L8)", () =>
     goOnApart(nats, [0]));
 
+  test("a branch that people take up, and go on from, is the active path when the server is back (L20)", async () => {
+    const [a, b] = await pair();
+    await start(a, { n: 3 }, "first");
+    for (const tab of [a, b]) await shows(tab, numbers(3));
+    for (const tab of [a, b]) await treeIs(tab, { first: "finished after nothing" });
+    await nats.kill(0);
+    for (const tab of [a, b]) await offline(tab);
+    await start(a, { n: 5 }, "left");
+    await shows(a, numbers(5));
+    await isIdle(a);
+    await a.evaluate((id) => window.synced.instead(id, { n: 6 }, "instead"), T);
+    await shows(a, numbers(6));
+    await isIdle(a);
+    await a.evaluate((id) => window.synced.takeUp(id, "left"), T);
+    await shows(a, numbers(5));
+    await start(a, { n: 8 }, "on");
+    await shows(a, numbers(8));
+    await nats.restart(0);
+    const expected = {
+      first: "finished after nothing",
+      instead: "finished after first",
+      left: "finished after first",
+      on: "finished after left",
+    };
+    for (const tab of [a, b]) {
+      await current(tab, 2);
+      await treeIs(tab, expected);
+      await shows(tab, numbers(8));
+    }
+    expect(await messages(b)).toEqual(await messages(a));
+    noErrors();
+  });
+
   test("both answer under the id of the run that asked: all have both answers, and one active path (L8)", async () => {
     const [a, b] = await pair();
     for (const tab of [a, b]) await tab.evaluate((id) => window.synced.open(id, "asker"), T);

@@ -140,6 +140,17 @@ class SyncedTab {
     void outcomeOf(agent, order, runId).then((outcome) => outcomes.push(outcome));
   }
 
+  /** In place of the last question and its answer, as after an edit: a branch. */
+  instead(threadId: string, order: unknown, runId: string): void {
+    const { agent } = this.opened.get(threadId)!;
+    agent.messages = agent.messages.slice(0, -2);
+    this.start(threadId, order, runId);
+  }
+
+  takeUp(threadId: string, runId: string): Promise<void> {
+    return this.runtime.threads.activate(threadId, runId);
+  }
+
   /** As CopilotKit answers: under the id of the run that asked. */
   async answer(threadId: string, payload: string, runId: string): Promise<void> {
     const { agent } = this.opened.get(threadId)!;
