@@ -1,15 +1,17 @@
 import { transfer } from "comlink";
-import { distinctUntilChanged, Observable, switchMap } from "rxjs";
+import { defer, distinctUntilChanged, Observable, retry, switchMap, throwError, timer } from "rxjs";
 import { RunnerError } from "../run/errors.js";
 import { fromErrorData } from "../wire/errors.js";
 import type { RunnerErrorData, RuntimeStatus } from "../wire/shapes.js";
 import type { HostLink } from "./host-link.js";
+import { backoff } from "./read-until-done.js";
 
 /** What a host posts on a watched port. */
 type Posted<T> = T | { readonly error: RunnerErrorData };
 
 /**
- * What one host after the other posts on a port of its own. Errors: why a host refused it; completes with the link.
+ * What one host after the other posts on a port of its own; one that does not answer in time is asked again. Errors: why a
+ * host refused it; completes with the link.
  *
  * @param ask hands the port over to the host; what it posts to it goes by `post`
  * @param begun called when a host has taken it; `isAnew`: something may have been missed before
@@ -21,36 +23,37 @@ export function hostStream<T extends object>(
   begun: (next: (value: T) => void, isAnew: boolean) => void = () => undefined,
   asksNext: (error: unknown) => boolean = isPassing,
 ): Observable<T> {
-  const ofHost = (isAnew: boolean): Observable<T> =>
-    new Observable((subscriber) => {
+  return defer(() => {
+    let isAnew = false;
+    const ofHost$ = new Observable<T>((subscriber) => {
       const { port1, port2 } = new MessageChannel();
-      port1.onmessage = ({ data }: MessageEvent<Posted<T>>) => {
-        if (!("error" in data && isErrorAlone(data))) return subscriber.next(data as T); // the host's own
-        const error = fromErrorData(data.error);
+      const failed = (error: unknown): void => {
         if (!asksNext(error)) subscriber.error(error);
+      };
+      port1.onmessage = ({ data }: MessageEvent<Posted<T>>) => {
+        if ("error" in data && isErrorAlone(data)) failed(fromErrorData(data.error));
+        else subscriber.next(data as T); // the host's own
       };
       ask(transfer(port2, [port2]), (message) => port1.postMessage(message)).then(
         () => begun((value) => subscriber.next(value), isAnew),
-        (error: unknown) => {
-          if (!asksNext(error)) subscriber.error(error);
-        },
+        failed,
       );
       return () => {
         port1.postMessage("end");
         port1.close();
       };
     });
-  return new Observable<T>((subscriber) => {
-    let interrupted = false;
-    return link.status$
-      .pipe(
-        distinctUntilChanged((a, b) => a.is === b.is && bootId(a) === bootId(b)),
-        switchMap((status) => {
-          interrupted ||= status.is === "reconnecting" || status.is === "failed";
-          return status.is === "connected" ? ofHost(interrupted) : [];
-        }),
-      )
-      .subscribe(subscriber);
+    const delay = (error: unknown, failures: number): Observable<unknown> => {
+      isAnew = true;
+      return RunnerError.is(error, "timeout") ? timer(backoff(failures)) : throwError(() => error);
+    };
+    return link.status$.pipe(
+      distinctUntilChanged((a, b) => a.is === b.is && bootId(a) === bootId(b)),
+      switchMap((status) => {
+        isAnew ||= status.is === "reconnecting" || status.is === "failed";
+        return status.is === "connected" ? ofHost$.pipe(retry({ delay, resetOnSuccess: true })) : [];
+      }),
+    );
   });
 }
 
