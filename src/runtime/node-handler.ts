@@ -20,7 +20,7 @@ export interface NodeHandlerOptions {
   readonly readerTimeoutSeconds?: number;
   /**
    * Other hosts are answered with 403, see {@link AllowedHosts}. It is the `Host` header that counts, with `trustProxy`
-   * what the proxy says of it. Default: on connections to a loopback address only loopback names and `host`, so that no
+   * what the proxy says of it, never `host`. Default: on connections to a loopback address only loopback names and `host`, so that no
    * page of the internet reaches the server by a name that points at it (DNS rebinding); else all.
    */
   readonly allowedHosts?: AllowedHosts;
@@ -29,7 +29,8 @@ export interface NodeHandlerOptions {
 /** Another one would make a path of its own, or no URL at all. */
 function isHost(given: unknown): boolean {
   const url = typeof given === "string" ? parseUrl(`http://${given}`) : undefined;
-  return url !== undefined && url.href === `http://${url.host}/`;
+  // A parser drops white space at the ends, and takes "/" or "\\" for the path that it adds itself.
+  return url !== undefined && url.href === `http://${url.host}/` && !/[\s/\\]/.test(String(given));
 }
 
 const NAMES: Names<NodeHandlerOptions> = {
@@ -101,7 +102,7 @@ interface Serving {
 type HostRule = (req: IncomingMessage, request: Request) => boolean;
 
 /** @throws RunnerError `invalid-input` */
-function hostRule({ allowedHosts, host, trustProxy }: NodeHandlerOptions): HostRule {
+function hostRule({ allowedHosts, host }: NodeHandlerOptions): HostRule {
   if (allowedHosts === undefined) {
     const isOwn = host === undefined ? () => false : hostCheck([host]);
     return (req, { url }) => {
@@ -110,10 +111,7 @@ function hostRule({ allowedHosts, host, trustProxy }: NodeHandlerOptions): HostR
     };
   }
   const isListed = hostCheck(allowedHosts);
-  return (req, request) => {
-    const url = new URL(request.url);
-    return isListed(trustProxy === true ? url.host : hostOf(req), url.protocol);
-  };
+  return (_, { headers, url }) => isListed(headers.get("Host") ?? undefined, new URL(url).protocol);
 }
 
 /**
@@ -159,7 +157,21 @@ function toRequest(req: FrameworkRequest, res: ServerResponse, options: NodeHand
   const { pathname, search, hash } = new URL(`http://localhost${target}`);
   if (request.url !== `${new URL(request.url).origin}${pathname}${search}${hash}`)
     throw new TypeError("The host is not valid");
+  const asked = askedHost(req, res, request, options);
+  // What checks hosts behind this handler must not have to know its options, nor HTTP/2.
+  if (asked !== undefined) request.headers.set("Host", asked);
   return request;
+}
+
+/** The host that the client asked for, with `trustProxy` what the proxy says of it: `host` only replaces it in the URL. */
+function askedHost(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { url }: Request,
+  { host, ...others }: NodeHandlerOptions,
+): string | undefined {
+  if (others.trustProxy !== true) return hostOf(req);
+  return new URL(host === undefined ? url : createRequest(bare(req, "/"), res, others).url).host;
 }
 
 /**
@@ -197,21 +209,24 @@ function wasRead(req: IncomingMessage): boolean {
  * that was made of a form must not pass for JSON.
  */
 function rebuilt(req: FrameworkRequest, res: ServerResponse, url: string, options: NodeHandlerOptions): Request {
-  const { headers, socket, method = "GET" } = req;
-  // A bodiless request with all that createRequest reads. The original stream must not be touched: it has ended and
-  // would not emit its end again.
-  const bare = createRequest({ method: "GET", url, headers, socket } as IncomingMessage, res, options);
-  const without = new Headers(bare.headers);
+  const { method = "GET" } = req;
+  // The original stream must not be touched: it has ended and would not emit its end again.
+  const bodiless = createRequest(bare(req, url), res, options);
+  const without = new Headers(bodiless.headers);
   // They described the original bytes.
   for (const name of ["Content-Length", "Content-Encoding", "Transfer-Encoding"]) without.delete(name);
   const body = method === "GET" || method === "HEAD" ? undefined : bodyOf(req.body);
-  return new Request(bare.url, {
+  return new Request(bodiless.url, {
     method,
     headers: without,
-    signal: bare.signal,
+    signal: bodiless.signal,
     ...(body !== undefined && { body }),
   });
 }
+
+/** A bodiless request with all that createRequest reads. */
+const bare = ({ headers, socket }: IncomingMessage, url: string): IncomingMessage =>
+  ({ method: "GET", url, headers, socket }) as IncomingMessage;
 
 /** As bytes: from a string, Request would set a content type. */
 function bodyOf(parsed: unknown): Uint8Array<ArrayBuffer> | undefined {

@@ -27,7 +27,11 @@ export interface RuntimeHandlerOptions {
   readonly basePath?: string;
   /** An endpoint for each route, or one for all of them at the base path. Default `multi-route`. */
   readonly mode?: HandlerMode;
-  /** Requests to other hosts are answered with 403, see {@link AllowedHosts}. Default: all are answered. */
+  /**
+   * Requests to other hosts are answered with 403, see {@link AllowedHosts}. It is the `Host` header that counts, without
+   * one the URL. Default: all are answered, so on a loopback address any page of the internet reaches the runtime by a
+   * name that points at it (DNS rebinding).
+   */
   readonly allowedHosts?: AllowedHosts;
   /** What pages of other origins may do. Default: nothing. */
   readonly cors?: boolean | CorsOptions;
@@ -79,7 +83,8 @@ export function createRuntimeHandler(options: RuntimeHandlerOptions): (request: 
   const core = coreOf(runtime);
   return async (request) => {
     const { host, protocol } = new URL(request.url);
-    return isAllowed(host, protocol) ? handle(core, request, handling) : hostRefused();
+    // Next.js makes the URL with its own name, whatever name was asked for.
+    return isAllowed(request.headers.get("Host") ?? host, protocol) ? handle(core, request, handling) : hostRefused();
   };
 }
 

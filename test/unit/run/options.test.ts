@@ -259,6 +259,10 @@ describe("a value of another kind is refused, where it would lift a bound or be 
     ["create", "x", (create) => describeAgentRunner("x", { create })],
     ["host", "a/b", (host) => createNodeHandler(handler, { host })],
     ["host", "", (host) => createNodeHandler(handler, { host })],
+    // A URL parser takes them; every request was answered with 400.
+    ["host", "a.example/", (host) => createNodeHandler(handler, { host })],
+    ["host", "a.example\\", (host) => createNodeHandler(handler, { host })],
+    ["host", "a.exa\tmple", (host) => createNodeHandler(handler, { host })],
     ["host", 5, (host) => createNodeHandler(handler, { host, allowedHosts: ["*"] })],
     ["dbName", Symbol("x"), (dbName) => new IndexedDBSaver({ dbName })],
     ["dbName", "", (dbName) => new IndexedDBSaver({ dbName })],

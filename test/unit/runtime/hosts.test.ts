@@ -2,22 +2,37 @@ import { connect, createServer, type OutgoingHttpHeaders } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { RunnerError } from "ag-ui-local-runtime";
 import { createNodeHandler, type NodeHandlerOptions } from "ag-ui-local-runtime/node";
-import { createRuntimeHandler, type AgentRuntimeOptions } from "ag-ui-local-runtime/runtime";
+import {
+  createRuntimeHandler,
+  type AgentRuntimeOptions,
+  type RuntimeHandlerOptions,
+} from "ag-ui-local-runtime/runtime";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { inputOf } from "../runner/kit.js";
 import { runtimeWith } from "./kit.js";
 import { exchange, serve } from "./node-kit.js";
 
-async function statusOf(host: string | undefined, options: NodeHandlerOptions = {}, more = ""): Promise<number> {
-  const { port } = await serve(createNodeHandler(createRuntimeHandler({ runtime: runtimeWith() }), options));
+async function statusOf(
+  host: string | undefined,
+  options: NodeHandlerOptions = {},
+  more = "",
+  ofHandler: Omit<RuntimeHandlerOptions, "runtime"> = {},
+): Promise<number> {
+  const { port } = await serve(
+    createNodeHandler(createRuntimeHandler({ runtime: runtimeWith(), ...ofHandler }), options),
+  );
   const line = host === undefined ? "" : `Host: ${host}\r\n`;
   const answer = await exchange(port, `GET /info HTTP/1.0\r\n${line}${more}\r\n`);
   return Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
 }
 
 /** What a server of HTTP/2 on a loopback address says. */
-async function statusOver2(headers: OutgoingHttpHeaders, options: NodeHandlerOptions = {}): Promise<number> {
-  const handler = createNodeHandler(createRuntimeHandler({ runtime: runtimeWith() }), options);
+async function statusOver2(
+  headers: OutgoingHttpHeaders,
+  options: NodeHandlerOptions = {},
+  allowedHosts: readonly string[] = ["*"],
+): Promise<number> {
+  const handler = createNodeHandler(createRuntimeHandler({ runtime: runtimeWith(), allowedHosts }), options);
   // Of its compatibility layer, which has all that the handler uses.
   const server = createServer(handler as unknown as Parameters<typeof createServer>[0]);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -138,6 +153,33 @@ describe("allowedHosts", () => {
     const options = { allowedHosts: ["a.example"], trustProxy: true };
     expect(await statusOf("127.0.0.1", options, "X-Forwarded-Host: a.example\r\n")).toBe(200);
     expect(await statusOf("a.example", options, "X-Forwarded-Host: b.example\r\n")).toBe(403);
+  });
+
+  test.each<[string, string, number, NodeHandlerOptions?]>([
+    ["a listed name", "a.example", 200],
+    ["another name", "evil.example", 403],
+    ["a listed name, as the proxy says", "127.0.0.1", 200, { trustProxy: true }],
+    ["another name, whatever the proxy's own is", "a.example", 403, { trustProxy: true }],
+  ])("are checked by what was asked for, where `host` is the name in URLs: %s", async (_, host, status, options) => {
+    const hidden = { host: "url.example", ...options };
+    const forwarded = options && `X-Forwarded-Host: ${status === 200 ? "a.example" : "evil.example"}\r\n`;
+    const allowedHosts = ["a.example", "url.example"];
+    expect(await statusOf(host, { ...hidden, allowedHosts }, forwarded)).toBe(status);
+    // The same where only the handler behind it has the list.
+    expect(await statusOf(host, { ...hidden, allowedHosts: ["*"] }, forwarded, { allowedHosts })).toBe(status);
+  });
+
+  test("of a handler behind HTTP/2 are checked by :authority", async () => {
+    const options = { host: "url.example", allowedHosts: ["*"] };
+    expect(await statusOver2({ ":authority": "a.example" }, options, ["a.example"])).toBe(200);
+    expect(await statusOver2({ ":authority": "evil.example" }, options, ["a.example"])).toBe(403);
+  });
+
+  test("are checked by Host where a framework makes the URL of its own name", async () => {
+    const handler = createRuntimeHandler({ runtime: runtimeWith(), allowedHosts: ["localhost"] });
+    const ask = (host: string) => handler(new Request("http://localhost:3000/info", { headers: { host } }));
+    expect((await ask("localhost:3000")).status).toBe(200);
+    expect((await ask("evil.example")).status).toBe(403);
   });
 
   test.each([["http://a.example"], ["a.example/x"], [""], [7], ["*.a.example"], ["*:80"]])("%j is no host", (entry) => {

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { EventType, HttpAgent, type BaseEvent } from "@ag-ui/client";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { eventsOf, inputOf, postOf } from "./integrations/kit.js";
+import { exchange } from "./node-kit.js";
 
 type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
 
@@ -49,6 +50,20 @@ describe.each(Object.entries(EXAMPLES))("demo/servers/%s", (file, start) => {
     expect([info.status, await info.json()]).toMatchObject([200, { agents: { echo: { name: "echo" } }, mode: "sse" }]);
     expect((await request("/api/agents/nowhere")).status).toBe(404);
     expect((await request("/api/agents/agent/nobody/run", postOf(inputOf("t", "r")))).status).toBe(404);
+  });
+
+  test.each([
+    ["localhost", 200],
+    ["127.0.0.1", 200],
+    ["evil.example", 403],
+  ])("is not reached by a name that points at this machine (DNS rebinding): %s is %i", async (host, status) => {
+    const origin = await start();
+    const path = "/api/agents/info";
+    const answer =
+      origin === undefined
+        ? `HTTP/1.1 ${(await callRoute(path, { headers: { host } })).status} `
+        : await exchange(Number(new URL(origin).port), `GET ${path} HTTP/1.0\r\nHost: ${host}\r\n\r\n`);
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   });
 
   test("streams a run while it goes on, stops it, and has it in its thread", async () => {
