@@ -27,18 +27,18 @@ class Shared<T extends object> {
 export class RuntimeStores {
   /** The tools that the page offers in all of its threads. */
   readonly tools = new FrontendTools();
-  private readonly threads = new Shared<ThreadStore>();
+  /** By the tools that they offer. */
+  private readonly threads = new WeakMap<FrontendTools, Shared<ThreadStore>>();
   private readonly lists = new Shared<ThreadListStore>();
 
   constructor(readonly runtime: RuntimeConnection) {}
 
-  /** The store of a thread with these options; a new one if nobody holds one. */
-  thread(options: ThreadStoreOptions & { readonly threadId: string }): ThreadStore {
+  /** The store of a thread with these options; a new one if nobody holds one. `tools`: default those of the page. */
+  thread({ tools = this.tools, ...options }: ThreadStoreOptions & { readonly threadId: string }): ThreadStore {
     const { threadId, agentId, messageLimit } = options;
-    return this.threads.get(
-      [threadId, agentId, messageLimit],
-      () => new ThreadStore(this.runtime, { tools: this.tools, ...options }),
-    );
+    const threads = this.threads.get(tools) ?? new Shared<ThreadStore>();
+    this.threads.set(tools, threads);
+    return threads.get([threadId, agentId, messageLimit], () => new ThreadStore(this.runtime, { ...options, tools }));
   }
 
   /** The store of a list with these options; a new one if nobody holds one. */
