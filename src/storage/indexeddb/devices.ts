@@ -20,6 +20,7 @@ import {
   replacedHead,
   replacedRun,
   type PlaceBase,
+  type PlaceDecision,
 } from "../device-decisions.js";
 import type { DeviceStore, PlacedRun } from "../devices.js";
 import { joinGroups } from "../repacking.js";
@@ -157,14 +158,12 @@ function putThread(tx: WriteTransaction, thread: ThreadRecord, { events, bytes =
   quietly(tx.objectStore("threads").put({ ...thread, eventCount, ...all }));
 }
 
-type Base = PlaceBase<RunRecord>;
-
 /** @param given the fingerprint: a run may still be stored with it */
 async function readBase(
   tx: ReadTransaction | WriteTransaction,
   placed: PlacedRun,
   given: string,
-): Promise<Base & { readonly prev: RunRecord | undefined }> {
+): Promise<PlaceBase<RunRecord>> {
   const { threadId, runId, fingerprint, prevRunIndex } = placed;
   const [head, same, newest, prev] = await Promise.all([
     tx.objectStore("heads").get(threadId),
@@ -176,17 +175,9 @@ async function readBase(
   return { head: checkHead(head), ...rowsOfId(its, newest), prev: checkRun(prev) };
 }
 
-/** What was decided still holds: runs below a head's run count change with its epoch, or with their own. */
-const isSameBase = (one: Base, other: Base): boolean =>
-  one.head?.epoch === other.head?.epoch &&
-  one.head?.runCount === other.head?.runCount &&
-  one.head?.live?.runIndex === other.head?.live?.runIndex &&
-  one.same?.runIndex === other.same?.runIndex &&
-  one.same?.epoch === other.same?.epoch &&
-  one.same?.status === other.same?.status &&
-  one.newest?.runIndex === other.newest?.runIndex &&
-  one.newest?.epoch === other.newest?.epoch &&
-  (one.prev === undefined) === (other.prev === undefined);
+type Placing = Exclude<PlaceDecision<RunRecord>, { readonly is: "blocked" | "there" }>;
+
+const indexOf = (placing: Placing): number => (placing.is === "new" ? placing.runIndex : placing.run.runIndex);
 
 /**
  * Payloads are encoded for the run's index and epoch before the transaction that writes them. Where the thread changes
@@ -208,33 +199,36 @@ async function placeOnce(
   const [before, counter] = await connection.read(["heads", "runs", "meta"], (tx) =>
     Promise.all([readBase(tx, placed, given), tx.objectStore("meta").get(EPOCH)]),
   );
-  const decision = decidePlace(before, placed);
-  if (decision.is === "blocked") return undefined;
-  if (decision.is === "there") return toRunRow(decision.run);
+  const planned = decidePlace(before, placed);
+  if (planned.is === "blocked") return undefined;
+  if (planned.is === "there") return toRunRow(planned.run);
   const { head } = before;
-  const isOnPath = decision.is === "replaces" && (await isOnActivePath(connection, head, decision.run));
+  const isOnPath = planned.is === "replaces" && (await isOnActivePath(connection, head, planned.run));
   // The live run began on what would be replaced.
   if (isOnPath && head?.live !== undefined) return undefined;
   const epoch = reserved ?? (isIndex(counter) ? counter : 0) + 1;
-  const runIndex = decision.is === "new" ? decision.runIndex : decision.run.runIndex;
+  const runIndex = indexOf(planned);
   const records = await encodeRun(codec, placed, runIndex, epoch);
-  let isTried = false;
 
-  return connection.write([...ALL], "strict", async (tx): Promise<RunRow | { readonly again: number }> => {
+  return connection.write([...ALL], "strict", async (tx) => {
     const runs = tx.objectStore("runs");
     const [now, thread, active, taken] = await Promise.all([
       readBase(tx, placed, given),
       tx.objectStore("threads").get(threadId),
       head === undefined || head.deleted === true ? undefined : runs.get([threadId, head.activeRunIndex]),
-      runs.getKey(runRange(threadId, before.head?.runCount ?? 0, Infinity)),
+      runs.getKey(runRange(threadId, head?.runCount ?? 0, Infinity)),
       refuseEncrypted(tx, codec, KEYS),
     ]);
-    // This is a retry: the first try was committed.
-    if (isTried && now.same?.runIndex === runIndex && now.same.epoch === epoch) return toRunRow(now.same);
+    const decision = decidePlace(now, placed);
+    if (decision.is === "blocked") return undefined;
+    // Also where this is a retry: the first try was committed.
+    if (decision.is === "there") return toRunRow(decision.run);
     const isNewest = epoch > (active?.epoch ?? 0) && epoch > (now.head?.epoch ?? 0);
     const drawn = reserved !== undefined && isNewest ? reserved : await nextEpoch(tx, now.head);
-    if (drawn !== epoch || !isNewest || !isSameBase(before, now)) return { again: drawn };
-    isTried = true;
+    // Which runs are on the active path changes with the epoch of the head only.
+    const isAsPlanned = decision.is === planned.is && indexOf(decision) === runIndex && now.head?.epoch === head?.epoch;
+    if (drawn !== epoch || !isNewest || !isAsPlanned) return { again: drawn };
+    const { input, closing } = records;
     let row: RunRecord;
     if (decision.is === "new") {
       // The thread has more runs than its head counts: this one would overwrite another.
@@ -243,13 +237,11 @@ async function placeOnce(
       // As in a claim: the unique index on the run id includes rows that are still to be swept.
       for (const run of stale) quietly(runs.delete([threadId, run.runIndex]));
       if (former !== undefined) quietly(runs.put({ ...storable(former), runId: formerId(former) }));
-      const { input, closing } = records;
-      row = { ...placedRun(head, placed, placed.fingerprint, runIndex, epoch), input, closing };
+      row = { ...placedRun(now.head, placed, placed.fingerprint, runIndex, epoch), input, closing };
       if (!takesId) row.runId = formerId(row);
-      quietly(tx.objectStore("heads").put(placedHead(head, placed, runIndex, epoch)));
+      quietly(tx.objectStore("heads").put(placedHead(now.head, placed, runIndex, epoch)));
     } else {
       const { run } = decision;
-      const { input, closing } = records;
       row = { ...replacedRun(run, placed, epoch), input, closing };
       quietly(tx.objectStore("chunks").delete(chunksFrom(run, 0)));
       deleteDerived(tx, threadId, runIndex);
@@ -261,7 +253,7 @@ async function placeOnce(
     quietly(runs.put(row));
     for (const chunk of records.chunks) quietly(tx.objectStore("chunks").put(chunk));
     putDerived(tx, records.derived);
-    touch(tx, thread, decision.is === "new" ? undefined : decision.run, placed, records.title, head);
+    touch(tx, thread, decision.is === "new" ? undefined : decision.run, placed, records.title, now.head);
     return toRunRow(row);
   });
 }

@@ -3,11 +3,12 @@ import { openDB } from "idb";
 import { expect, onTestFinished, test } from "vitest";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import { fastClock, freshDb } from "../runner/kit.js";
+import { answerCall } from "../../../src/storage/pending-tool-calls.js";
 import type { RunStore } from "../../../src/storage/run-store.js";
 import { brokenHere, placed } from "./devices.suite.js";
 import { loseCommitOver, watchTransactions } from "./idb-spy.js";
-import { baseAt, claimed, withRuns } from "./kit.js";
-import { eventsOf } from "./stores.js";
+import { baseAt, chunkOf, claimed, delta, foreignEnd, settlement, withRuns } from "./kit.js";
+import { eventsOf, hostsOf } from "./stores.js";
 import { describeRunStore } from "./run-store.suite.js";
 
 describeRunStore("IndexedDB run store, on fake-indexeddb", () => {
@@ -155,6 +156,35 @@ test("runs that hosts place at once, beside claims of other threads, are all the
   expect(new Set(rows.map(({ epoch }) => epoch)).size).toBe(4);
   for (const { runIndex } of rows) expect(await eventsOf(other, runIndex)).not.toEqual([]);
   expect(await one.head("t")).toMatchObject({ runCount: 4, activeRunIndex: 0 });
+});
+
+test("a tool call that is answered while a run is placed stays answered", async () => {
+  const result = { id: "c-result", role: "tool", toolCallId: "c", content: "yes" } as const;
+  const { store, other } = hostsOf("chunk", () =>
+    other.changeToolCall("t", "c", (call, encoded) => answerCall("token", "user", true, encoded)(call), result),
+  );
+  const claim = await claimed(other, "t", "r0");
+  const made = [{ toolCallId: "c", name: "ask" }];
+  await other.settle(claim, settlement(claim, 0, { left: { made, unanswered: new Set(), nextRunId: "next" } }));
+  expect(await store.placeRun(placed("r1", { activates: false }))).toMatchObject({ runIndex: 1 });
+  expect(await store.toolResults(await store.head("t"))).toEqual([result]);
+});
+
+test("a stop that is requested while a run is placed stays requested (L11)", async () => {
+  const { store, other } = hostsOf("chunk", () => other.requestStop("t", "r1", 2_000));
+  const { epoch } = await withRuns(other, "t", ["r0"]);
+  const live = await claimed(other, "t", "r1", { base: { activeRunIndex: 0, epoch }, prevRunIndex: 0 });
+  expect(await store.placeRun(placed("r2", { activates: false }))).toMatchObject({ runIndex: 2 });
+  expect(await other.append(live, chunkOf(live, 0, [delta("a")]))).toEqual({ stop: "stopped" });
+});
+
+test("what a run that gives up its id left is derived while another one is placed, and stays", async () => {
+  const { store, other } = hostsOf("chunk", () => other.derive("t", 0, closing, derived));
+  const claim = await claimed(other, "t", "r");
+  const { closing, derived } = settlement(claim, 0);
+  await other.settleForeign("t", "r", "broken", 4_000, foreignEnd);
+  await store.placeRun(placed("r", { prevRunIndex: 0, fingerprint: "answer", answerId: "a" }));
+  expect(await store.closing("t", 0)).toEqual(closing);
 });
 
 test("a cut leaves alone a thread to which a run was added meanwhile beside the path", async () => {

@@ -4,6 +4,7 @@ import {
   indexedDBRunStore,
   type IndexedDBRunStoreOptions,
 } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
+import { plainCodec, type PayloadCodec } from "../../../src/storage/codec.js";
 import type { RunStore } from "../../../src/storage/run-store.js";
 
 export const freshName = (): string => `store-${crypto.randomUUID()}`;
@@ -37,3 +38,24 @@ export const eventsOf = async (store: RunStore, runIndex: number): Promise<strin
   (await store.chunks("t", runIndex, -1, Infinity))
     .flatMap(unpackChunk)
     .map(({ event, seq }) => `${seq} ${String(event["delta"] ?? event.type)}`);
+
+/** Two hosts of one log; the first one's next payload of this kind is encoded only once `meanwhile` is done. */
+export function hostsOf(
+  kind: string,
+  meanwhile: (other: RunStore) => Promise<unknown>,
+): { store: RunStore; other: RunStore } {
+  const dbName = freshName();
+  const other = opened(dbName);
+  let isDone = false;
+  const codec: PayloadCodec = {
+    ...plainCodec,
+    encode: async (value, place) => {
+      if (place[0] === kind && !isDone) {
+        isDone = true;
+        await meanwhile(other);
+      }
+      return value;
+    },
+  };
+  return { store: opened(dbName, { codec }), other };
+}
