@@ -83,36 +83,38 @@ const TEXT_FIELDS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * What a tab posted as the answer to a request: it may have posted anything.
+ * What a tab posted as the answer to a request: it may have posted anything. Parts may be of a type that this version does
+ * not know: see {@link isKnownPart}.
  *
- * @returns undefined for a part of a type that this version does not know
  * @throws RunnerError `host-failed`, with what is wrong
  */
-export function checkModelFrame(data: unknown): ModelFrame | undefined {
+export function checkModelFrame(data: unknown): ModelFrame {
   if (!isRecord(data)) throw flaw("a frame that is no object");
   const { type, part, error } = data;
   if (type === "end") return { type };
   if (type === "error") return { type, error: checkErrorData(error) };
   if (type !== "part") throw flaw("a frame of an unknown type");
-  return checkPart(part) ? { type, part } : undefined;
+  checkPart(part);
+  return { type, part };
 }
+
+/** Whether this version knows the type of the part. */
+export const isKnownPart = ({ type }: Pick<ModelPart, "type">): boolean => Object.hasOwn(TEXT_FIELDS, type);
 
 /** How large a frame is, at most a little more than the largest part. */
 export const sizeOfModelFrame = (data: unknown): number => weigh(data, { size: MAX_PART, once: true }).size;
 
-function checkPart(part: unknown): part is ModelPart {
+function checkPart(part: unknown): asserts part is ModelPart {
   if (!isRecord(part) || typeof part["type"] !== "string") throw flaw("a part without a type");
   const { type } = part;
   if (sizeOfModelFrame(part) > MAX_PART) throw flaw(`a part of more than ${MAX_PART / 1_024 / 1_024} MB`);
   const wrong = flawOf(part);
   if (wrong !== undefined) throw flaw(`a part that ${wrong}`);
-  if (!Object.hasOwn(TEXT_FIELDS, type)) return false;
-  for (const field of TEXT_FIELDS[type]!) {
+  for (const field of isKnownPart({ type }) ? TEXT_FIELDS[type]! : []) {
     if (typeof part[field] !== "string") throw flaw(`a part ${type} whose ${field} is no text`);
   }
   if (type === "stream-start" && !Array.isArray(part["warnings"])) throw flaw("a stream-start without warnings");
   if (type === "finish" && !isFinish(part)) throw flaw("a finish without reason or usage");
-  return true;
 }
 
 function isFinish({ finishReason, usage }: Readonly<Record<string, unknown>>): boolean {

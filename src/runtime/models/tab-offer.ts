@@ -5,6 +5,7 @@ import { RunnerError } from "../../run/errors.js";
 import { fromErrorData } from "../../wire/errors.js";
 import {
   checkModelFrame,
+  isKnownPart,
   sizeOfModelFrame,
   type ModelCall,
   type ModelFrame,
@@ -97,7 +98,8 @@ export class TabOffer {
         if (frame?.type === "end") return "ended";
         if (frame?.type === "error") throw fromErrorData(frame.error);
         if (frame !== undefined) {
-          yield frame.part;
+          // A part of a later version is left out; it took its credit all the same.
+          if (isKnownPart(frame.part)) yield frame.part;
           const told = consumed.add(frame);
           if (told > 0) port1.postMessage({ type: "credit", frames: told } satisfies AttachControl);
           continue;
@@ -160,16 +162,13 @@ class ReceivedFrames {
 
   /** @throws RunnerError `host-failed` for what is no frame, and where more came than the tab had credit for */
   next(): ModelFrame | undefined {
-    for (;;) {
-      const first = this.waiting.shift();
-      if (first === undefined) {
-        if (!this.isTooMuch) return undefined;
-        const message = "A tab that runs a language model sent more than it had credit for";
-        throw new RunnerError("host-failed", {}, { message });
-      }
+    const first = this.waiting.shift();
+    if (first !== undefined) {
       this.size -= first.size;
-      const frame = checkModelFrame(first.data);
-      if (frame !== undefined) return frame;
+      return checkModelFrame(first.data);
     }
+    if (!this.isTooMuch) return undefined;
+    const message = "A tab that runs a language model sent more than it had credit for";
+    throw new RunnerError("host-failed", {}, { message });
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from "vitest";
 import { nextTask } from "../../../../src/platform/clock.js";
-import { checkModelFrame, checkModelOffer } from "../../../../src/wire/model-frames.js";
+import { checkModelFrame, checkModelOffer, type ModelPart } from "../../../../src/wire/model-frames.js";
 import { all, errorOf, finish, saying, Tabs, textOf, textStart, whole } from "./kit.js";
 
 const deep = (): object => {
@@ -63,6 +63,13 @@ test("parts of later versions are left out", async () => {
     for (const one of [{ type: "ping" }, { type: "hologram", depth: 3 }, ...whole("a")]) port.postMessage(part(one));
     port.postMessage({ type: "end" });
   });
+  expect(await all(tabs.ask())).toEqual(whole("a"));
+});
+
+test("parts of later versions take credit, and give it back: an answer of many goes on (L13)", async () => {
+  const tabs = new Tabs();
+  const unknown: ModelPart[] = Array.from({ length: 100 }, () => ({ type: "hologram" }));
+  tabs.open(() => saying([...unknown, ...whole("a")]));
   expect(await all(tabs.ask())).toEqual(whole("a"));
 });
 
