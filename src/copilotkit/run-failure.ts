@@ -1,6 +1,7 @@
-import { createElement, useMemo, useSyncExternalStore, type ReactNode } from "react";
-import { combineLatest, map } from "rxjs";
-import type { RunFailure as Failure } from "../client/index.js";
+import { createElement, useMemo, type ReactNode } from "react";
+import { combineLatest, map, type Observable } from "rxjs";
+import type { LocalAgent, RunFailure as Failure } from "../client/index.js";
+import { shownOf, useSnapshot } from "../react/provider.js";
 import { isLive, refusalOf } from "./live-agent.js";
 import { useStyle } from "./style.js";
 
@@ -14,31 +15,11 @@ export interface RunFailureProps {
   readonly retryLabel?: string;
 }
 
-interface FailureStore {
-  readonly subscribe: (listener: () => void) => () => void;
-  readonly getSnapshot: () => Pick<Failure, "message"> | undefined;
-}
-
-const nothing = (): undefined => undefined;
-
 /** Why the agent's thread did not go on, as long as that is the last that happened in it. */
-function failureOf(agent: object): FailureStore {
-  if (!isLive(agent)) return { subscribe: () => nothing, getSnapshot: nothing };
-  let failure: Pick<Failure, "message"> | undefined;
-  const failure$ = combineLatest([agent.run$, refusalOf(agent)]).pipe(
+const failureOf = (agent: LocalAgent): Observable<Pick<Failure, "message"> | undefined> =>
+  combineLatest([agent.run$, refusalOf(agent)]).pipe(
     map(([run, refusal]) => (run.is === "idle" ? (run.gone ?? run.last?.error ?? refusal) : undefined)),
   );
-  const watch = (told: () => void): (() => void) => {
-    const subscription = failure$.subscribe((latest) => {
-      failure = latest;
-      told();
-    });
-    return () => subscription.unsubscribe();
-  };
-  // It replays the latest value.
-  watch(nothing)();
-  return { subscribe: watch, getSnapshot: () => failure };
-}
 
 /**
  * Says in the chat why the last run failed, in whichever tab it was started, or why one was refused here; empty while all is
@@ -46,8 +27,8 @@ function failureOf(agent: object): FailureStore {
  */
 export function RunFailure({ agent, onRetry, retryLabel = "Try again" }: RunFailureProps): ReactNode {
   useStyle();
-  const { subscribe, getSnapshot } = useMemo(() => failureOf(agent), [agent]);
-  const failure = useSyncExternalStore(subscribe, getSnapshot, nothing);
+  const shown = useMemo(() => (isLive(agent) ? shownOf(failureOf(agent)) : undefined), [agent]);
+  const failure = useSnapshot(shown, undefined);
   if (failure === undefined) return null;
   return createElement(
     "div",

@@ -1,4 +1,5 @@
 import { createContext, createElement, useContext, useMemo, useSyncExternalStore, type ReactNode } from "react";
+import type { Observable } from "rxjs";
 import type { ReadableStore, RuntimeConnection, RuntimeStatus, RuntimeStores } from "../client/index.js";
 import { storesOf } from "../client/store/runtime-stores.js";
 
@@ -34,43 +35,37 @@ export function useStores(): RuntimeStores | undefined {
 /** @internal Where there is no store, nobody is told of changes. */
 export const nobody = (): (() => void) => () => undefined;
 
+/** What is shown, and who is told of changes. */
+type Shown<Snapshot> = Omit<ReadableStore<Snapshot>, "getServerSnapshot">;
+
 /** @internal What a store shows; `empty` on a server, and while what it rendered is hydrated. */
-export function useSnapshot<Snapshot>(store: ReadableStore<Snapshot> | undefined, empty: Snapshot): Snapshot {
+export function useSnapshot<Snapshot>(store: Shown<Snapshot> | undefined, empty: Snapshot): Snapshot {
   const nothing = (): Snapshot => empty;
   return useSyncExternalStore(store?.subscribe ?? nobody, store?.getSnapshot ?? nothing, nothing);
+}
+
+/** @internal Shows the values of an observable that replays the latest one, and never errors. */
+export function shownOf<Value>(value$: Observable<Value>): Shown<Value> {
+  let value!: Value;
+  const subscribe = (listener: () => void): (() => void) => {
+    const subscription = value$.subscribe((latest) => {
+      value = latest;
+      listener();
+    });
+    return () => subscription.unsubscribe();
+  };
+  subscribe(() => undefined)();
+  return { subscribe, getSnapshot: () => value };
 }
 
 /** The connection that the provider was given; undefined on a server. */
 export const useRuntime = (): RuntimeConnection | undefined => useStores()?.runtime;
 
 const CONNECTING: RuntimeStatus = { is: "connecting" };
-const connecting = (): RuntimeStatus => CONNECTING;
-
-interface StatusStore {
-  readonly subscribe: (listener: () => void) => () => void;
-  readonly getSnapshot: () => RuntimeStatus;
-}
-
-function statusStore(runtime: RuntimeConnection | undefined): StatusStore {
-  let status = CONNECTING;
-  // It replays the latest value, and never errors.
-  const take = (value: RuntimeStatus): void => void (status = value);
-  runtime?.status$.subscribe(take).unsubscribe();
-  return {
-    subscribe: (listener) => {
-      const subscription = runtime?.status$.subscribe((value) => {
-        take(value);
-        listener();
-      });
-      return () => subscription?.unsubscribe();
-    },
-    getSnapshot: () => status,
-  };
-}
 
 /** The tab's connection to its host; `connecting` on a server. */
 export function useRuntimeStatus(): RuntimeStatus {
   const runtime = useRuntime();
-  const { subscribe, getSnapshot } = useMemo(() => statusStore(runtime), [runtime]);
-  return useSyncExternalStore(subscribe, getSnapshot, connecting);
+  const shown = useMemo(() => runtime && shownOf(runtime.status$), [runtime]);
+  return useSnapshot(shown, CONNECTING);
 }
