@@ -57,9 +57,12 @@ export async function resetSharedMemory(dbName?: string): Promise<void> {
   await Promise.all(home.map(resetMemoryHome));
 }
 
-/** Ends every live run in the home as stopped, then forgets all of its threads. */
+/** Ends every live run in the home as stopped, then forgets all of its threads and what waits in them. */
 export async function resetMemoryHome({ runners, data }: MemoryHome): Promise<void> {
+  // Before the live runs end: what waits behind them must not start.
+  data.waiting?.clear();
   await Promise.all([...runners].map((runner) => runner.deref()?.settleAll()));
+  data.waiting?.clear();
   data.threads.clear();
   data.live.clear();
   data.deleted.clear();

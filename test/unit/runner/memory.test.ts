@@ -179,6 +179,19 @@ describe("in-memory runners of one process", () => {
     expect(textOf(await run(runner, "r0"))).toBe(counted(3));
     expect((await runner.listRuns("t")).map(({ runId }) => runId)).toEqual(["r0"]);
   });
+
+  test("resetInMemoryStore forgets what waits behind a live run, before that one ends", async () => {
+    const runner = makeMemoryRunner();
+    const live = run(runner, "live", stubborn());
+    await vi.waitFor(async () => expect(await runner.isRunning({ threadId: "t" })).toBe(true));
+    const outbox = await runner.outbox.get();
+    const request = { threadId: "t", agentId: "a", runId: "waits", since: 0, kind: "run", request: {} } as const;
+    expect(await outbox.add(request, inputOf("t", "waits"))).toBe("waits");
+    const atEnd = live.then(() => outbox.list("t"));
+    await resetInMemoryStore();
+    expect(await atEnd).toEqual([]);
+    expect(await runner.waiting.list()).toEqual([]);
+  });
 });
 
 describe("hot reload in a Vite server", () => {
