@@ -1,6 +1,7 @@
 import type { Message, RunAgentParameters, RunAgentResult } from "@ag-ui/client";
 import { defer, distinctUntilChanged, firstValueFrom, interval, map, skip, startWith } from "rxjs";
 import type { FrontendTool, LocalAgent, RuntimeConnection, ShownToolCall, ToolCallContext } from "../client/index.js";
+import { Store } from "../client/store/store.js";
 import { NO_CALLS, type OfferedTools } from "../client/tools/frontend-tools.js";
 import { ToolCallsOfAgent } from "../client/tools/run-frontend-tools.js";
 import { nothingNew } from "../client/own-runs.js";
@@ -78,12 +79,11 @@ export const sharedToolsOf = (agent: object): SharedTools | undefined => known.g
  * CopilotKit runs handlers behind a run that it has asked the agent for. It is given a run's result with what it is to run,
  * without a run; of a real run's result, nothing but its questions to people, which are asked in every tab.
  */
-export class SharedTools {
+export class SharedTools extends Store<readonly ShownToolCall[]> {
   /** Names of tools that must not run twice: once named, by whichever component, they stay so. */
   private readonly notRepeatable = new Set<string>();
   private onError: SharedToolsOptions["onError"];
   private readonly calls: ToolCallsOfAgent;
-  private readonly listeners = new Set<() => void>();
   private shown = NO_CALLS;
   /** By run id: what CopilotKit is given in place of a run. */
   private readonly handed = new Map<string, RunAgentResult>();
@@ -97,8 +97,6 @@ export class SharedTools {
   private turn: Promise<unknown> = Promise.resolve();
   /** Ids of results that were shown for a moment and are not the thread's. */
   private readonly unwanted = new Set<string>();
-  private users = 0;
-  private end: (() => void) | undefined;
   /** Ends what it is told of. */
   private readonly leave: () => void;
   private isReplaced = false;
@@ -108,6 +106,7 @@ export class SharedTools {
     private readonly copilotkit: RunsTools<LocalAgent>,
     private readonly agent: LocalAgent,
   ) {
+    super(NO_CALLS);
     const offered: OfferedTools = {
       isEmpty: false,
       // CopilotKit tells nobody of new tools.
@@ -156,26 +155,18 @@ export class SharedTools {
     this.onError = onError;
   }
 
-  /** The calls that wait. Bound: React calls it by itself. */
-  readonly getSnapshot = (): readonly ShownToolCall[] => this.shown;
+  /** Runs calls while somebody listens. */
+  protected override begin(): () => void {
+    return this.calls.begin((calls) => {
+      this.shown = calls;
+      this.dropUnwanted();
+      this.tell();
+    });
+  }
 
-  /** Runs calls while somebody listens. Bound as well. */
-  readonly subscribe = (listener: () => void): (() => void) => {
-    const told = (): void => listener();
-    this.listeners.add(told);
-    if (this.users++ === 0) {
-      this.end = this.calls.begin((calls) => {
-        this.shown = calls;
-        this.dropUnwanted();
-        for (const each of this.listeners) each();
-      });
-    }
-    return () => {
-      if (!this.listeners.delete(told) || --this.users > 0) return;
-      this.end?.();
-      this.end = undefined;
-    };
-  };
+  protected override read(): readonly ShownToolCall[] {
+    return this.shown;
+  }
 
   /** Gives a call its result in place of a handler. Errors: RunnerError `call-over` */
   async answer(toolCallId: string, result: unknown): Promise<void> {

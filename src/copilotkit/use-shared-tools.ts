@@ -1,7 +1,8 @@
-import { useCallback, useEffect, useMemo, useSyncExternalStore } from "react";
+import { useCallback, useEffect, useMemo } from "react";
 import type { LocalAgent, ShownToolCall } from "../client/index.js";
 import { NO_CALLS } from "../client/tools/frontend-tools.js";
 import { useRuntime } from "../react/index.js";
+import { useSnapshot } from "../react/provider.js";
 import { isLive } from "./live-agent.js";
 import { shareQuestions } from "./questions.js";
 import { SharedTools, type RunsTools, type SharedToolsOptions } from "./shared-tools.js";
@@ -14,9 +15,6 @@ export interface SharedToolCalls {
   /** Runs an interrupted call again, in this tab. Errors: RunnerError `call-over` */
   readonly runAgain: (toolCallId: string) => Promise<void>;
 }
-
-const never = (): (() => void) => () => undefined;
-const noCalls = (): readonly ShownToolCall[] => NO_CALLS;
 
 /**
  * Runs each call of the page's CopilotKit tools in one tab, once: also after a reload, and in another tab when the one
@@ -41,7 +39,7 @@ export function useSharedTools<A extends object>(
     () => (isLive(agent) ? shareQuestions(copilotkit as unknown as RunsTools<LocalAgent>, agent) : undefined),
     [copilotkit, agent],
   );
-  const calls = useSyncExternalStore(tools?.subscribe ?? never, tools?.getSnapshot ?? noCalls, noCalls);
+  const calls = useSnapshot(tools, NO_CALLS);
   const answer = useCallback(async (id: string, result: unknown) => tools?.answer(id, result), [tools]);
   const runAgain = useCallback(async (id: string) => tools?.runAgain(id), [tools]);
   return useMemo(() => ({ calls, answer, runAgain }), [calls, answer, runAgain]);
