@@ -1,3 +1,4 @@
+import { onAbort } from "../../platform/abort.js";
 import { Bell, ringOrSilence } from "../../platform/bell.js";
 import type { Clock } from "../../platform/clock.js";
 import { Lazy } from "../../platform/lazy.js";
@@ -115,7 +116,9 @@ export class WaitingRuns {
     this.closed = closed;
     outbox.changed$.subscribe(({ threadId, waits }) => this.ring(threadId, waits));
     parts.network.onChange(() => this.ring(undefined, false), closed);
-    parts.callers.changed$.subscribe(() => this.ring(undefined, false));
+    // It outlives the runner, which may have read what is locked by now.
+    const calls = parts.callers.changed$.subscribe(() => this.ring(undefined, false));
+    onAbort(closed, () => calls.unsubscribe());
   }
 
   /** Loads what is needed to add a run, once: without a network it could not be loaded any more. */
@@ -183,15 +186,19 @@ export class WaitingRuns {
     const { onBusy: _ofNow, ...request } = run;
     const since = this.clock.now();
     const key = keyOf({ threadId, runId });
+    const before = this.known.get(key);
     // Before it is added: its thread may be looked at already.
     this.known.set(key, { ...UNTRIED, headers, isAdding: true });
+    let added: "waits" | "exists" | undefined;
     try {
-      const added = await this.outbox.add({ threadId, runId, agentId, since, kind: "run", request }, input);
-      if (added === "exists") return "began";
+      added = await this.outbox.add({ threadId, runId, agentId, since, kind: "run", request }, input);
     } finally {
-      const known = this.known.get(key);
-      if (known !== undefined) this.known.set(key, { ...UNTRIED, headers });
+      // The headers of a call that was refused go with it.
+      const now = added === "waits" ? { ...UNTRIED, headers } : before;
+      if (now === undefined) this.known.delete(key);
+      else if (this.known.has(key)) this.known.set(key, now);
     }
+    if (added === "exists") return "began";
     this.look(threadId);
     return "waits";
   }
