@@ -1,15 +1,15 @@
 import type { LocalAgent } from "../client/index.js";
+import { callsIn } from "../client/tools/frontend-tools.js";
 import { runsItself } from "./live-agent.js";
-import type { RunsTools } from "./shared-tools.js";
+import { isQuestion, type RunsTools } from "./shared-tools.js";
 
 /** Calls of `useHumanInTheLoop` that nobody has answered. */
 function hasQuestion(copilotkit: RunsTools<LocalAgent>, { messages, agentId }: LocalAgent): boolean {
   const answered = new Set(messages.map((message) => (message.role === "tool" ? message.toolCallId : undefined)));
-  return messages
-    .flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []))
+  return callsIn(messages)
     .filter(({ id }) => !answered.has(id))
     .map(({ function: { name } }) => copilotkit.getTool({ toolName: name, ...(agentId !== undefined && { agentId }) }))
-    .some((tool) => tool?.type === "human-in-the-loop");
+    .some(isQuestion);
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Message, RunAgentParameters, RunAgentResult } from "@ag-ui/client"
 import { defer, distinctUntilChanged, firstValueFrom, interval, map, skip, startWith } from "rxjs";
 import type { FrontendTool, LocalAgent, RuntimeConnection, ShownToolCall, ToolCallContext } from "../client/index.js";
 import { Store } from "../client/store/store.js";
-import { NO_CALLS, type OfferedTools } from "../client/tools/frontend-tools.js";
+import { callsIn, NO_CALLS, type OfferedTools } from "../client/tools/frontend-tools.js";
 import { ToolCallsOfAgent } from "../client/tools/run-frontend-tools.js";
 import { nothingNew } from "../client/own-runs.js";
 import { asError } from "../client/read-until-done.js";
@@ -65,7 +65,7 @@ const QUIET: ReadonlySet<RunnerErrorCode> = new Set<RunnerErrorCode>([
   "thread-busy",
 ]);
 
-const isQuestion = (tool: CopilotKitTool | undefined): boolean => tool?.type === "human-in-the-loop";
+export const isQuestion = (tool: CopilotKitTool | undefined): boolean => tool?.type === "human-in-the-loop";
 
 /** By agent. They stay: a call that was left to them is not CopilotKit's, though its chat is gone. */
 const known = new WeakMap<object, SharedTools>();
@@ -339,7 +339,7 @@ export class SharedTools extends Store<readonly ShownToolCall[]> {
       showResult(agent, toolCallId, { id: resultId, content: error === undefined ? result : `Error: ${error}` });
       return ended(execution);
     }
-    const call = callingMessage(agent.messages, toolCallId)?.toolCalls?.find(({ id }) => id === toolCallId);
+    const call = callsIn(agent.messages).findLast(({ id }) => id === toolCallId);
     // What a stop leaves goes along with the next message.
     if (call === undefined || error !== undefined || !isQuestion(this.copilotkitTool(call.function.name))) return;
     try {

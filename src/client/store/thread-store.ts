@@ -11,7 +11,7 @@ import type { WaitingApi } from "../waiting/waiting-api.js";
 import type { WaitingRun } from "../../wire/waiting-shapes.js";
 import { againAfterErrors, asError, readUntilDone } from "../read-until-done.js";
 import { busyWith, type ThreadRun } from "../thread-run.js";
-import { FrontendTools, NO_CALLS, withTools, type ShownToolCall } from "../tools/frontend-tools.js";
+import { callsIn, FrontendTools, NO_CALLS, withTools, type ShownToolCall } from "../tools/frontend-tools.js";
 import { ToolCallsOfAgent } from "../tools/run-frontend-tools.js";
 import { partOfFile } from "./attachments.js";
 import { sameList, Store } from "./store.js";
@@ -348,8 +348,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     const last = agent.messages.at(-1);
     const isFailed = run.is === "idle" && run.last !== undefined && run.last.status !== "finished";
     if (!isFailed || last?.role !== "tool") return false;
-    const calls = agent.messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
-    const call = calls.findLast(({ id }) => id === last.toolCallId);
+    const call = callsIn(agent.messages).findLast(({ id }) => id === last.toolCallId);
     return call !== undefined && tools.find(call.function.name, agent.agentId) !== undefined;
   }
 

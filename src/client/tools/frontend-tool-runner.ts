@@ -7,6 +7,7 @@ import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent } from "../local-agent.js";
 import { againAfterErrors, asError, backoff } from "../read-until-done.js";
 import {
+  callsIn,
   NO_CALLS,
   withTools,
   type FrontendTool,
@@ -365,8 +366,9 @@ export class FrontendToolRunner {
     // The agent may show another thread by now.
     let messages: readonly Message[] = agent.threadId === threadId ? agent.messages : [];
     for (;;) {
-      const found = argumentsIn(messages, toolCallId, name);
-      if (found !== undefined) return found;
+      // Where the name is another one, somebody has changed what is stored.
+      const found = callsIn(messages).findLast((call) => call.id === toolCallId && call.function.name === name);
+      if (found !== undefined) return found.function.arguments;
       const before = messages[0]?.id;
       const isFirst = messages === agent.messages;
       const page = await this.runtime.threads.messages(threadId, isFirst || before === undefined ? {} : { before });
@@ -411,16 +413,6 @@ export class FrontendToolRunner {
 }
 
 const isHidden = (): boolean => typeof document !== "undefined" && document.visibilityState === "hidden";
-
-/** @param name of another tool, the arguments are not its own: somebody has changed what is stored */
-function argumentsIn(messages: readonly Message[], toolCallId: string, name: string): string | undefined {
-  for (const message of messages.toReversed()) {
-    const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
-    const call = calls.find(({ id, function: called }) => id === toolCallId && called.name === name);
-    if (call !== undefined) return call.function.arguments;
-  }
-  return undefined;
-}
 
 const textOf = (result: unknown): string =>
   typeof result === "string" ? result : result === undefined ? "" : (JSON.stringify(result) ?? "");

@@ -1,5 +1,5 @@
 import type { RunAgentParameters } from "@ag-ui/client";
-import type { Tool } from "@ag-ui/core";
+import type { Message, Tool, ToolCall } from "@ag-ui/core";
 import { Subject, type Observable } from "rxjs";
 import { invalidInput } from "../../run/errors.js";
 import { cloneJson } from "../../run/json.js";
@@ -129,6 +129,10 @@ function definitionOf(tool: FrontendTool): Tool {
   // A page's framework may have given it as proxies, which cannot be sent.
   return cloneJson(definition);
 }
+
+/** The tool calls of messages, in order. */
+export const callsIn = (messages: readonly Message[]): readonly ToolCall[] =>
+  messages.flatMap((message) => (message.role === "assistant" ? (message.toolCalls ?? []) : []));
 
 /** Parameters of a run with tools in addition to their own, which have precedence. */
 export function withTools<P extends Pick<RunAgentParameters, "tools">>(
