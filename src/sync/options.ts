@@ -12,8 +12,8 @@ export interface SyncOptions {
   readonly servers?: string | readonly string[];
   /**
    * Whose threads: all devices that name the same space share them. 1 to 64 characters of A to Z, a to z, 0 to 9, `-` and
-   * `_`. Or, in place of `servers`, a Space of another engine, or a function that makes one: with encryption it is asked
-   * again whenever the database is unlocked, since a space is closed when it is locked.
+   * `_`. Or, in place of `servers`, a Space of another engine, which is closed with the runtime; or a function that makes
+   * one: with encryption it is asked again whenever the database is unlocked, since its space is closed when it is locked.
    */
   readonly space: string | Space | (() => Space);
   /** Asked again at each connection where it is a function. Never stored. Default: none. */

@@ -79,6 +79,7 @@ export async function startSync(runner: LocalAgentRunner, options: SyncOptions, 
     }
   } finally {
     hearing?.unsubscribe();
+    if (typeof options.space === "object") await options.space.close();
   }
 }
 
@@ -146,7 +147,7 @@ async function spaceOf(
   isServer: boolean,
 ): Promise<Space> {
   if (typeof space === "function") return space();
-  if (typeof space !== "string") return space;
+  if (typeof space !== "string") return keptOpen(space);
   const { natsSpaceOf } = await import("./nats/nats-space.js");
   const its = {
     servers,
@@ -157,6 +158,19 @@ async function spaceOf(
   };
   return natsSpaceOf(its, { isServer });
 }
+
+/** A space of the app's: it is used again when the database is unlocked, or the device has taken another id. */
+const keptOpen = (space: Space): Space => ({
+  state$: space.state$,
+  told$: space.told$,
+  read: (...of) => space.read(...of),
+  lasts: (...of) => space.lasts(...of),
+  entries: (...of) => space.entries(...of),
+  add: (...of) => space.add(...of),
+  remove: async (...of) => (await space.remove?.(...of)) ?? false,
+  tell: (body) => space.tell(body),
+  close: async () => undefined,
+});
 
 /** The browser and its system, as far as the browser tells: "Chrome on Windows". */
 function deviceName(): string {

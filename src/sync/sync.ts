@@ -1,5 +1,5 @@
 import { BehaviorSubject, type Observable } from "rxjs";
-import { abortWith, sharedController } from "../platform/abort.js";
+import { abortWith, onAbort, sharedController } from "../platform/abort.js";
 import { Bell, ringOrSilence } from "../platform/bell.js";
 import type { HeldLock } from "../platform/locks.js";
 import { hostLifeLockName, syncLockName } from "../platform/names.js";
@@ -156,7 +156,7 @@ export class Sync {
     elsewhere.advanced = (threadId) => this.threads.get(threadId)?.ring();
     elsewhere.written = (threadId) => this.threads.get(threadId)?.live;
     elsewhere.leave = () => this.sendRest();
-    space.state$.subscribe((state) => {
+    const states = space.state$.subscribe((state) => {
       if (state.is !== "online") this.target = undefined;
       if (this.refused === undefined) this.state = state;
       this.moved.ring();
@@ -164,6 +164,7 @@ export class Sync {
       if (this.isCurrent) this.current();
       else this.tell();
     });
+    onAbort(this.closed.signal, () => states.unsubscribe());
     this.running = this.run().catch((error: unknown) => {
       if (!this.closed.signal.aborted) parts.logger.error(`Devices are not in step: ${String(error)}`);
     });
@@ -252,7 +253,8 @@ export class Sync {
         isCurrent: () => this.isCurrent,
         closed: signal,
       });
-    devices.stops$.subscribe(stop);
+    const stops = devices.stops$.subscribe(stop);
+    onAbort(signal, () => stops.unsubscribe());
     const history = new History(parts.store);
     this.context = {
       parts,
@@ -287,7 +289,7 @@ export class Sync {
       if (type === "advanced" && elsewhere.live?.(threadId)?.runId === runId) return;
       this.heard(threadId, deleted === true).catch(quiet);
     });
-    signal.addEventListener("abort", () => hearing.unsubscribe(), { once: true });
+    onAbort(signal, () => hearing.unsubscribe());
     let isOpen = false;
     while (!signal.aborted) {
       const session = abortWith(signal);
@@ -409,6 +411,8 @@ export class Sync {
       this.moved.ring();
       if (this.isCurrent) this.current();
     }
+    // A space that was closed ends each read at once: without a pause nothing else would ever run here.
+    await this.options.parts.clock.after(RETRY_MS, signal);
   }
 
   /** What is known was read in this log, and its threads have the keys that they have there. */

@@ -2,6 +2,7 @@ import type { AbstractAgent, Message } from "@ag-ui/client";
 import { filter, firstValueFrom } from "rxjs";
 import { expect, onTestFinished, vi } from "vitest";
 import type { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
+import { Lazy } from "../../../src/platform/lazy.js";
 import { nextTask, systemClock, type Clock } from "../../../src/platform/clock.js";
 import type { AtFailurePoint } from "../../../src/run/failure-points.js";
 import type { Space } from "../../../src/sync/space.js";
@@ -9,11 +10,24 @@ import { decodeMessage } from "../../../src/sync/messages.js";
 import { SealedSpace } from "../../../src/sync/sealed/sealed-space.js";
 import type { RunStore } from "../../../src/storage/run-store.js";
 import { SyncDatabase } from "../../../src/sync/sync-database.js";
+import { startSync } from "../../../src/sync/start.js";
+import type { SyncOptions } from "../../../src/sync/options.js";
 import { Sync } from "../../../src/sync/sync.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import type { SyncState } from "../../../src/wire/shapes.js";
-import { agentOf, collect, counter, freshDb, inputOf, makeRunner, rebuild, replay, user } from "../runner/kit.js";
+import {
+  agentOf,
+  collect,
+  counter,
+  freshDb,
+  inputOf,
+  makeRunner,
+  quiet,
+  rebuild,
+  replay,
+  user,
+} from "../runner/kit.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { MemoryServer, MemorySpace } from "./memory-space.js";
 
@@ -125,6 +139,25 @@ type AnyDevice = DeviceOn<Space>;
 /** Resolves when the device has read everything and sent everything. */
 export async function inStep(...devices: readonly AnyDevice[]): Promise<void> {
   for (const { sync } of devices) await firstValueFrom(sync.status$.pipe(filter(({ isCurrent }) => isCurrent)));
+}
+
+/** Keeps a runner in step as a runtime does. `last`: the newest status that was told. */
+export function started(
+  options: SyncOptions,
+  { encryption, ...its }: { readonly encryption?: Encryption; readonly dbName?: string; readonly clock?: Clock } = {},
+) {
+  const runner = makeRunner({ dbName: freshDb(), logger: quiet, ...its, ...(encryption && { encryption }) });
+  const told: SyncState[] = [];
+  const over = startSync(runner, options, {
+    tell: (state) => told.push(state),
+    ...(encryption && { encryption: new Lazy(() => encryption) }),
+  });
+  onTestFinished(async () => {
+    await runner.close();
+    await over.catch(() => undefined);
+  });
+  const tells = (state: object) => eventually(() => expect(told.at(-1)).toMatchObject(state));
+  return { runner, told, over, tells, isInStep: () => tells({ is: "online", isCurrent: true }) };
 }
 
 export const statusOf = ({ sync }: AnyDevice): Promise<SyncState> => firstValueFrom(sync.status$);
