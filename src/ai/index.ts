@@ -17,6 +17,7 @@ export type {
   AiTools,
 } from "./options.js";
 export { isRetryable, type ModelErrorCode } from "../run/run-error-codes.js";
+export { oneAtATime } from "./one-at-a-time.js";
 export { tabModel, type TabModelOptions } from "./tab-model.js";
 export {
   promptApiModel,

@@ -34,6 +34,7 @@ export interface PromptApiModelOptions extends PromptApiOptions {
 /** The browser's own language model as one of the AI SDK, for `offerModel` or for use in the page itself. */
 export interface PromptApiModel extends LanguageModelV4 {
   readonly continues: true;
+  readonly concurrent: true;
   /** Replays the latest; the first comes once the browser has said. Never errors. */
   readonly status$: Observable<PromptApiStatus>;
   /**
@@ -96,6 +97,8 @@ class BrowserModel implements PromptApiModel {
   readonly modelId = "prompt-api";
   readonly supportedUrls = {};
   readonly continues = true;
+  // Each call has a session of its own.
+  readonly concurrent = true;
   private readonly statuses = new ReplaySubject<PromptApiStatus>(1);
   readonly status$ = this.statuses.asObservable();
   private last: PromptApiStatus | undefined;

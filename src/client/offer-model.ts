@@ -15,6 +15,7 @@ const isModel = (given: unknown): boolean => {
 const NAMES: Names<OfferedModel> = {
   model: [isModel, "a language model of the AI SDK, specificationVersion v4 (wrapLanguageModel makes one of an older)"],
   continues: FLAG,
+  concurrent: FLAG,
   failed: FUNCTION,
 };
 
@@ -23,7 +24,7 @@ export function offerModel(link: HostLink, name: string, offer: OfferedModel): (
   checkKind("name", name, ID);
   checkNames(offer, NAMES, { of: "offerModel", isRequired: true });
   checkKind("model", offer.model, NAMES.model);
-  const { model, continues = model.continues ?? false } = offer;
+  const { model, continues = model.continues ?? false, concurrent = model.concurrent ?? false } = offer;
   const life = new Subscription();
   const failed = (error: unknown): void => offer.failed?.(asError(error));
   const begin = async (): Promise<void> => {
@@ -35,7 +36,7 @@ export function offerModel(link: HostLink, name: string, offer: OfferedModel): (
         begun(post);
         return link.callOnce("offerModel", { model: name, continues, visible: visible() }, port);
       });
-    life.add(serveModel(model, offerTo, failed));
+    life.add(serveModel(model, concurrent, offerTo, failed));
   };
   life.add(readUntilDone(begin, failed));
   return () => life.unsubscribe();

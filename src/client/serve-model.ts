@@ -12,6 +12,7 @@ import {
   type Subscription,
 } from "rxjs";
 import { sharedController } from "../platform/abort.js";
+import { inTurns } from "../platform/in-turns.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import type { ModelCall, ModelFrame, ModelPart, OfferNews, OfferOrder } from "../wire/model-frames.js";
 import { sendFrames } from "../wire/send-frames.js";
@@ -37,8 +38,18 @@ export type OfferTo = (
   begun: (post: (news: OfferNews) => void) => void,
 ) => Observable<OfferOrder>;
 
-/** Offers a model while it is ready, and answers requests. */
-export function serveModel(model: PageModel, offerTo: OfferTo, failed: (error: unknown) => void): Subscription {
+/**
+ * Offers a model while it is ready, and answers requests.
+ *
+ * @param concurrent it takes several requests at the same time
+ */
+export function serveModel(
+  model: PageModel,
+  concurrent: boolean,
+  offerTo: OfferTo,
+  failed: (error: unknown) => void,
+): Subscription {
+  const asked: Asked = concurrent ? (call) => model.doStream(call) : inTurns(model);
   let post: (news: OfferNews) => void = () => undefined;
   /** Ends the requests of one host. */
   let requests = sharedController();
@@ -72,7 +83,7 @@ export function serveModel(model: PageModel, offerTo: OfferTo, failed: (error: u
       next(order) {
         if (order.type === "ping") return post({ type: "pong" });
         const { call, port } = order;
-        void sendFrames(port, (signal) => answer(model, call, signal), requests.signal);
+        void sendFrames(port, (signal) => answer(asked, call, signal), requests.signal);
       },
       error: (error: unknown) => failed(error),
     });
@@ -85,10 +96,12 @@ export function serveModel(model: PageModel, offerTo: OfferTo, failed: (error: u
   return orders;
 }
 
+type Asked = (...call: Parameters<PageModel["doStream"]>) => ReturnType<PageModel["doStream"]>;
+
 /** What a model says to a call. */
-async function* answer(model: PageModel, call: ModelCall, signal: AbortSignal): AsyncGenerator<ModelFrame, void> {
+async function* answer(asked: Asked, call: ModelCall, signal: AbortSignal): AsyncGenerator<ModelFrame, void> {
   // The host's library has made it in the shape of the AI SDK.
-  const { stream } = await model.doStream({ ...call, abortSignal: signal } as never);
+  const { stream } = await asked({ ...call, abortSignal: signal } as never);
   const reader = stream.getReader();
   // Also a model that does not heed the signal ends.
   const cancel = (): void => void reader.cancel(signal.reason).catch(() => undefined);
