@@ -131,8 +131,14 @@ export class RuntimeRuns {
     };
     const loading: LoadingRun = { threadId, runId: input.runId, isStopped: false };
     this.loading.add(loading);
-    // Once it is loaded, the runner knows of it: nothing is awaited in between.
-    const { agent, runner } = await load().finally(() => this.loading.delete(loading));
+    let made: Awaited<ReturnType<typeof load>>;
+    try {
+      made = await load();
+    } finally {
+      // L11: from here to the runner's start nothing is awaited, so a stop finds it here or there.
+      this.loading.delete(loading);
+    }
+    const { agent, runner } = made;
     const { isStopped } = loading;
     if (!(runner instanceof LocalAgentRunner)) {
       if (isStopped) throw new RunnerError("cancelled", { threadId, runId: input.runId });

@@ -2,6 +2,7 @@ import type { AbstractAgent } from "@ag-ui/client";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { InMemoryAgentRunner, type AgentRunner } from "ag-ui-local-runtime";
 import { AgentRuntime, createRuntimeHandler } from "ag-ui-local-runtime/runtime";
+import { coreOf } from "../../../src/runtime/agent-runtime.js";
 import { agentOf, inputOf, silent } from "../runner/kit.js";
 import { post } from "./http/kit.js";
 
@@ -51,6 +52,22 @@ describe("a run whose agent is still loading", () => {
     load();
     expect(await (await answer).text()).not.toContain("RUN_ERROR");
     expect(await runner.listRuns("t")).toMatchObject([{ runId: "r", status: "stopped" }]);
+  });
+
+  test("is stopped at whatever moment between its load and its start (L11)", async () => {
+    const agents = { silent: () => Promise.resolve(agentOf(silent)) };
+    const core = coreOf(new AgentRuntime({ agents, runner: isolated() }));
+    const resolved = { agentIds: async () => [] };
+    const request = { path: "", request: () => new Request("http://localhost"), asked: {}, resolved, isReplaced: false };
+    // The first one loads the code of runs.
+    for (let ticks = 0; ticks < 40; ticks++) {
+      const threadId = `t${ticks}`;
+      const run = core.startRun(request, { threadId, agentId: "silent", input: inputOf(threadId, "r") });
+      if (ticks === 0) await run;
+      for (let tick = 0; tick < ticks; tick++) await Promise.resolve();
+      expect(await core.stop({ threadId, runId: "r" }), `after ${ticks} ticks`).toBe(true);
+      await (await run).ended;
+    }
   });
 
   test("is not stopped by a stop of another run, thread or agent", async () => {
