@@ -102,7 +102,7 @@ export interface RuntimeConnection {
    * are of this origin; redirects are returned, not followed; a request's body is sent whole, at most 32 MB (else 413).
    * `callTimeoutMs` bounds only how long the host may take to accept the request, not when the answer begins.
    *
-   * If the host dies before the answer begins, GET and HEAD are sent to the next one.
+   * If the host dies before the answer begins, GET and HEAD are sent to the next one, at most three times in all.
    *
    * Errors: as the platform's for an invalid request or an aborted signal; RunnerError `host-lost` (of the body, once
    * the answer has begun), `timeout`, `host-failed`, `closed`. Without a host it resolves with a 503 `{ error, message
@@ -113,7 +113,7 @@ export interface RuntimeConnection {
    * Hands a request of another context over to the host, which answers on `port`; `answerServiceWorker` calls it.
    * Resolves with the host that took it.
    *
-   * Errors: RunnerError: why the host did not take it; after `host-lost` and `timeout` it may have taken it anyway.
+   * Errors: RunnerError: why the host did not take it; after `host-lost`, `timeout` and `closed` it may have taken it.
    */
   relay(request: RelayedRequest, port: MessagePort): Promise<RelayedHost>;
   /** Disconnects from the host. Runs go on if the host lives on without this tab. */

@@ -176,7 +176,9 @@ export class HostLink {
 
   private async ask<C extends Name>(settled: AbortSignal, name: C, given: Given<C>): Promise<Result<C>> {
     const { calls, lost } = await this.linked();
-    return unwrap(await Promise.race([calls[name](await this.context(), ...given), failed(lost, settled)]));
+    // A request of `fetch` has headers of its own.
+    const context = name === "fetch" ? { headers: {} } : await this.context();
+    return unwrap(await Promise.race([calls[name](context, ...given), failed(lost, settled)]));
   }
 
   private async context(): Promise<CallContext> {

@@ -5,7 +5,14 @@ import { checkNames } from "../run/options.js";
 import { checkBasePath } from "../wire/base-path.js";
 import { errorResponse } from "../wire/error-response.js";
 import { relayResponse } from "../wire/relay-response.js";
-import { checkRelayed, refusalOf, toRelayed, type RelayedHost, type RelayedRequest } from "../wire/relayed-request.js";
+import {
+  checkRelayed,
+  refusalOf,
+  toRelayed,
+  triesOf,
+  type RelayedHost,
+  type RelayedRequest,
+} from "../wire/relayed-request.js";
 import type { HostLink } from "./host-link.js";
 
 /** Options of the runtime's `fetch` beyond those of the platform's. */
@@ -26,13 +33,11 @@ export async function runtimeFetch(
   const { method, signal } = request;
   try {
     const relayed = await toRelayed(request, path);
-    for (;;) {
+    for (let left = triesOf(method) - 1; ; left--) {
       try {
         return await ask(link, relayed, signal);
       } catch (error) {
-        // Nobody knows whether the dead host did it, so only requests that change nothing are repeated.
-        const again = method === "GET" || method === "HEAD";
-        if (signal.aborted || !again || !RunnerError.is(error, "host-lost")) throw error;
+        if (signal.aborted || left === 0 || !RunnerError.is(error, "host-lost")) throw error;
       }
     }
   } catch (error) {

@@ -18,6 +18,9 @@ import type { RelayClient } from "./scope.js";
 /** How long a page may take to pass a request to its host, in ms; longer than its connection waits for a host. */
 const HAND_OVER_MS = 60_000;
 
+/** Codes after which the page's host may have the request. */
+const MAYBE_TAKEN: ReadonlySet<string> = new Set(["host-lost", "timeout", "closed"]);
+
 /** The result of asking one page. */
 export type Asked =
   /** `ended` resolves when the body is complete or was cut off. */
@@ -86,8 +89,7 @@ export async function askClient(
       if (word.type === "taken") watch(word);
       if (word.type === "refused") {
         const error = fromErrorData(word.error);
-        const maybeTaken = error.code === "host-lost" || error.code === "timeout";
-        resolve(maybeTaken ? { is: "lost", error } : { is: "passed" });
+        resolve(MAYBE_TAKEN.has(error.code) ? { is: "lost", error } : { is: "passed" });
       }
       if (word.type !== "heard" || heard) return;
       heard = true;

@@ -6,7 +6,7 @@ import { RunnerError } from "../run/errors.js";
 import { checkNames, type Names } from "../run/options.js";
 import { checkBasePath, isBelow } from "../wire/base-path.js";
 import { errorResponse } from "../wire/error-response.js";
-import { refusalOf, toRelayed, type RelayedRequest } from "../wire/relayed-request.js";
+import { refusalOf, toRelayed, triesOf, type RelayedRequest } from "../wire/relayed-request.js";
 import { askClient, type AskOptions, type Asked } from "./ask-client.js";
 import type { RelayClient, RelayFetchEvent, RelayScope } from "./scope.js";
 
@@ -22,9 +22,6 @@ const NAMES: Names<RelayRuntimeOptions> = {
   basePath: true,
   timeoutMs: [(given) => typeof given === "number" && given > 0, "a number above 0"],
 };
-
-/** How often GET and HEAD are tried if hosts die before they answer. */
-const TRIES = 3;
 
 const NO_HOST =
   "No open page of this site has a runtime for this request: open one that calls connectRuntime(), for the same user, and answerServiceWorker(), and try again";
@@ -116,12 +113,11 @@ class Relay {
     clientId: string,
     signal: AbortSignal,
   ): Promise<Exclude<Asked, { readonly is: "lost" }>> {
-    const again = relayed.method === "GET" || relayed.method === "HEAD";
     const users: Users = new Set();
-    for (let tries = 1; ; tries++) {
+    for (let left = triesOf(relayed.method) - 1; ; left--) {
       const asked = await this.askAll(relayed, clientId, signal, users);
       if (asked.is !== "lost") return asked;
-      if (!again || tries === TRIES) throw asked.error;
+      if (left === 0) throw asked.error;
     }
   }
 

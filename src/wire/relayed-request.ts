@@ -51,6 +51,9 @@ export async function toRelayed(
   return { url, method, headers: [...headers], basePath, ...(body !== undefined && { body }) };
 }
 
+/** How often a request is sent in all when hosts die before they answer: nobody knows whether a dead host did it. */
+export const triesOf = (method: string): number => (method === "GET" || method === "HEAD" ? 3 : 1);
+
 /** The response to a request that {@link toRelayed} refused; undefined for other errors. */
 export function refusalOf(error: unknown): Response | undefined {
   if (!RunnerError.is(error, "invalid-input") || error.details["maxBodyBytes"] === undefined) return undefined;

@@ -150,6 +150,26 @@ test.each(["GET", "HEAD"])("%s is asked again of the next host (L13)", async (me
   expect(asked).toEqual([method, method]);
 });
 
+test("a request that kills each host that reads it is given up at the third one", async () => {
+  let asked = 0;
+  const { runtime, replace } = answering(async () => {
+    if (++asked > 5) return new Response("still asking");
+    void replace();
+    return never();
+  });
+  await expect(runtime.fetch("/info")).rejects.toMatchObject({ code: "host-lost" });
+  expect(asked).toBe(3);
+});
+
+test("a request has its own headers, and does not need those of calls", async () => {
+  const headers = vi.fn(() => {
+    throw new Error("nobody is signed in");
+  });
+  const { runtime } = answering(async (request) => new Response(request.headers.get("x-own")), { headers });
+  expect(await (await runtime.fetch("/info", { headers: { "x-own": "1" } })).text()).toBe("1");
+  expect(headers).not.toHaveBeenCalled();
+});
+
 test("a request that changes something is not asked again: its host is lost (L13)", async () => {
   const handle = vi.fn<(request: Request) => Promise<Response>>(never);
   const { runtime, replace } = answering(handle);

@@ -161,6 +161,18 @@ describe("pages", () => {
     expect(await (await response)!.text()).toBe("second");
   });
 
+  test.each(["closed", "host-lost", "timeout"] as const)(
+    "after %s the host may have the request: no other page gets what may change something (L13)",
+    async (code) => {
+      const handle = vi.fn(async () => new Response("second"));
+      const { page } = pageWith(handle);
+      const worker = serviceWorkerOf(refusing(new RunnerError(code)), page);
+      const answer = (await worker.fetch("/api", { method: "POST", body: "x" }).response)!;
+      expect([answer.status, await answer.json()]).toMatchObject([502, { error: code }]);
+      expect(handle).not.toHaveBeenCalled();
+    },
+  );
+
   test("where there are none, or none has a runtime, the answer is 503 and says what to do", async () => {
     for (const pages of [[], [new FakePage("plain")]]) {
       const { response, isAwake } = serviceWorkerOf(...pages).fetch("/api/info");
