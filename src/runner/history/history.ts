@@ -10,11 +10,9 @@ import type { Derived, RunClosing, RunRow, RunStore, StoredMessageRow, ThreadHea
 import { loaded } from "../../run/loaded.js";
 import type { RunStatus } from "../../run/types.js";
 import { foldRows } from "./fold-rows.js";
+import { keep } from "./recent.js";
 import type { RecordedRun } from "./recorded-run.js";
 import { isUnreadable, RunLog } from "./run-log.js";
-
-/** Threads whose end is kept in memory, so that a follow-up run need not read its history. */
-const CACHED_THREADS = 16;
 
 /** A thread before its first run. */
 export const newThread = (): ThreadBase => ({
@@ -45,7 +43,7 @@ function rowsFrom(runIndex: number, { messages, rewritten }: Derived): StoredMes
 
 /** Threads as they were after their runs: read from the store, cached while surely valid. */
 export class History {
-  /** By thread, with the epoch of the read; least recently used first. */
+  /** Ends of threads, with the epoch of the read, so that a follow-up run need not read its history. */
   private readonly cache = new Map<string, { readonly epoch: number; readonly base: ThreadBase }>();
   /** Derived data that could not be written (disk full): read from here instead. */
   private readonly unwritten = new Map<string, { readonly closing: RunClosing; readonly derived: Derived }>();
@@ -76,10 +74,7 @@ export class History {
   }
 
   remember(threadId: string, epoch: number, base: ThreadBase): void {
-    this.cache.delete(threadId);
-    this.cache.set(threadId, { epoch, base });
-    const oldest = this.cache.keys().next().value;
-    if (this.cache.size > CACHED_THREADS && oldest !== undefined) this.cache.delete(oldest);
+    keep(this.cache, threadId, { epoch, base });
   }
 
   forget(threadId: string): void {

@@ -1,13 +1,24 @@
 import { RunnerError } from "../../run/errors.js";
 import { lastSeq, sliceChunk } from "../../run/pack.js";
 import type { BaseEvent } from "@ag-ui/client";
+import { isSameDatabase } from "../../run/epochs.js";
 import type { Chunk } from "../../run/types.js";
 import { isNotOfRecord } from "../../storage/codec.js";
 import type { RunRow, RunStore, ThreadHead } from "../../storage/run-store.js";
+import { keep } from "./recent.js";
 import { completed } from "./run-input.js";
 
 /** Events fetched from the log at a time. */
 const PAGE_EVENTS = 8_192;
+
+/** Which run each run of a thread continues. A cut alone changes that, and `first` with it. */
+interface Tree {
+  readonly epoch: number;
+  readonly first: number;
+  /** All runs below it are known. */
+  readonly below: number;
+  readonly prevOf: Map<number, number | null>;
+}
 
 /** The record failed, not the store or its keys: it has a wrong shape, or cannot be copied. */
 export const isUnreadable = (error: unknown): boolean => !isNotOfRecord(error);
@@ -36,15 +47,16 @@ export const hasNoRecord = (run: RunRow): boolean => run.eventCount === 0;
 
 /** The runs of a thread and their events as the store has them, with stand-ins for what cannot be read. */
 export class RunLog {
+  private readonly trees = new Map<string, Tree>();
+
   constructor(private readonly store: RunStore) {}
 
   /** Indexes of the runs on the path to `runIndex`. */
   async pathTo(head: ThreadHead, runIndex: number): Promise<Set<number>> {
     const path = new Set<number>();
-    const { threadId } = head;
     try {
-      const prev = new Map((await this.store.runs(threadId)).map((run) => [run.runIndex, run.prevRunIndex]));
-      for (let at: number | null | undefined = runIndex; at !== null && at !== undefined; at = prev.get(at)) {
+      const { prevOf } = await this.treeOf(head);
+      for (let at: number | null | undefined = runIndex; at !== null && at !== undefined; at = prevOf.get(at)) {
         path.add(at);
       }
     } catch (error) {
@@ -52,6 +64,18 @@ export class RunLog {
       for (let at: number | null = runIndex; at !== null; at = (await this.run(head, at)).prevRunIndex) path.add(at);
     }
     return path;
+  }
+
+  /** L16: of a thread that was read before, only the runs since then are read. */
+  private async treeOf({ threadId, epoch, first = 0, runCount }: ThreadHead): Promise<Tree> {
+    const kept = this.trees.get(threadId);
+    const known = kept?.first === first && isSameDatabase(kept.epoch, epoch) ? kept : undefined;
+    const { below, prevOf } = known ?? { below: first, prevOf: new Map<number, number | null>() };
+    if (below < runCount) {
+      const since = await this.store.runsBefore({ threadId, before: runCount, limit: runCount - below });
+      for (const run of since) prevOf.set(run.runIndex, run.prevRunIndex);
+    }
+    return keep(this.trees, threadId, { epoch, first, below: Math.max(below, runCount), prevOf });
   }
 
   /** A run that the head knows of; a stand-in where its record is unreadable: see {@link hasNoRecord}. */

@@ -280,6 +280,26 @@ test("what is read of the log for the last messages does not grow with the threa
   expect(costs[0]!.map(({ values }) => values < 40)).toEqual([true, true]);
 });
 
+test("nor does it where a message was edited, once the thread has been read (L16)", async () => {
+  const costs = [];
+  for (const runs of [30, 150]) {
+    const dbName = freshDb();
+    const writer = makeRunner({ dbName });
+    await withRuns(writer, 2);
+    const edited = { threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "edited"), branchBefore: "r1-u" };
+    await collect(writer.run(edited));
+    for (let n = 3; n < runs; n++) await run(writer, `r${n}`);
+    const reader = makeRunner({ dbName });
+    await preludeOf(reader, 10);
+    await run(writer, "next");
+    const reads = countReads();
+    await preludeOf(reader, 10);
+    await reader.getMessagePage("t", { before: `r${runs - 8}-u`, limit: 10 });
+    costs.push(reads.stop());
+  }
+  expect(costs[0]).toEqual(costs[1]);
+});
+
 test("what a run reads of the log does not grow with its thread (L15)", async () => {
   const costs = [];
   for (const runs of [30, 150]) {
