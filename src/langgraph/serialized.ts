@@ -66,6 +66,7 @@ export const serializedCodec = (codec: PayloadCodec): PayloadCodec =>
   codec.isPlain === true
     ? codec
     : {
+        ...codec,
         // Nothing else is given to it.
         encode: (value, place) => codec.encode(packed(value as Serialized), place),
         decode: async (stored, place) => {

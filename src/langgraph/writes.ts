@@ -127,7 +127,7 @@ export function writeCheckpoint(
 ): Promise<readonly string[]> {
   const { record, values, kept } = prepared;
   return connection.write(["checkpoints", "values", "keys"], "strict", async (tx) => {
-    await refuseEncrypted(tx, codec, KEYS);
+    await refuseEncrypted(tx, codec, KEYS, [record, ...values]);
     const parent =
       record.parentId === undefined
         ? undefined
@@ -202,7 +202,7 @@ export async function writeWrites(
   if (first === undefined) return;
   const { threadId, ns, checkpointId, taskId } = first;
   await connection.write(["writes", "keys"], "strict", async (tx) => {
-    await refuseEncrypted(tx, codec, KEYS);
+    await refuseEncrypted(tx, codec, KEYS, records);
     const store = tx.objectStore("writes");
     const keys = await store.getAllKeys(startingWith(threadId, ns, checkpointId, taskId));
     const there = new Set(keys.map((key) => key[4]));

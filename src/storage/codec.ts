@@ -20,6 +20,15 @@ export interface PayloadCodec {
   digest?(text: string): Promise<string>;
   /** Errors: RunnerError `locked` or `wrong-key`, as for any value. */
   ready?(): Promise<void>;
+  /**
+   * What it has made is about to be written: throws where it was made for another database, which had this one's name. Absent:
+   * it has no keys in the database.
+   *
+   * @param keys the record of the keys in the transaction of the write; undefined if there is none
+   * @param payloads also records with payloads in their fields
+   * @internal
+   */
+  refuseForeign?(keys: unknown, payloads: readonly unknown[]): void;
   /** It stores values as they are. */
   readonly isPlain?: boolean;
 }

@@ -95,7 +95,7 @@ export const checkpointWrites = (
   save: async (checkpoint) => {
     const draft = await draftOf(codec, checkpoint);
     await connection.write(STORES, "strict", async (tx) => {
-      await refuseEncrypted(tx, codec, KEYS);
+      await refuseEncrypted(tx, codec, KEYS, [draft.state]);
       await put(tx, draft);
     });
   },
@@ -106,7 +106,7 @@ export const checkpointWrites = (
     const draft = await draftOf(codec, checkpoint);
     const { id, runId } = checkpoint;
     return connection.write(STORES, "strict", async (tx): Promise<SaveIfResult> => {
-      await refuseEncrypted(tx, codec, KEYS);
+      await refuseEncrypted(tx, codec, KEYS, [draft.state]);
       const latest = await newestOf(tx, runId);
       const written = (await tx.objectStore("metadata").get(id))?.token === token;
       if (!written) {

@@ -1,4 +1,5 @@
 import { RunnerError } from "../../run/errors.js";
+import { isRecord } from "../../run/json.js";
 import type { LockState } from "../../run/types.js";
 import { isSealed, KEYS_PLACE, type PayloadCodec } from "../codec.js";
 import {
@@ -7,6 +8,7 @@ import {
   digestBy,
   keyFailed,
   keyOf,
+  newFirstId,
   newRecord,
   wrappingKey,
   type KeyChange,
@@ -96,6 +98,13 @@ export class KeyRing {
     },
     digest: (text) => this.digest(text),
     ready: async () => void (await this.keys()),
+    refuseForeign: (keys, payloads) => {
+      const ids = checkKeyRecord(keys)?.keys.map(({ id }) => id);
+      const parts = payloads.flatMap((of) => (isRecord(of) ? Object.values(of) : [of]));
+      if (parts.every((part) => !isSealed(part) || ids?.includes(keyIdOf(part)!) === true)) return;
+      this.forget();
+      throw new RunnerError("storage-lost", { dbName: this.store.dbName });
+    },
   };
 
   private async digest(text: string): Promise<string> {
@@ -253,11 +262,15 @@ export class KeyRing {
     return record;
   }
 
+  private async newRecord(key: CryptoKey): Promise<KeyRecord> {
+    return newRecord(key, (await this.store.content()) === "nothing", newFirstId());
+  }
+
   private async openNow(): Promise<OpenKeys> {
     const key = await this.key();
     for (;;) {
       const found = await this.load();
-      const record = found ?? (await newRecord(key, (await this.store.content()) === "nothing"));
+      const record = found ?? (await this.newRecord(key));
       if (found === undefined && !(await this.store.replace(undefined, record))) continue;
       return this.tryOnce(key, record);
     }

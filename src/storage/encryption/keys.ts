@@ -46,7 +46,7 @@ export interface KeyRecord {
   readonly rounds: number;
   /** The data key of new records. */
   readonly current: number;
-  /** Ids ascend from 1. */
+  /** Ids ascend from {@link newFirstId}; from 1 in databases of older builds. */
   readonly keys: readonly (WrappedKey & { readonly id: number })[];
   /** Makes digests; never changes, so that equal texts have equal ones. */
   readonly digest: WrappedKey;
@@ -189,13 +189,19 @@ async function newKey(by: CryptoKey, name: KeyName, rest: Rest): Promise<Wrapped
   return wrap(by, made as CryptoKey, name, rest);
 }
 
-/** @param isWhole nothing is stored yet */
-export async function newRecord(key: CryptoKey, isWhole: boolean): Promise<KeyRecord> {
+/** The id of a database's first data key: by its id, what was encrypted for another database is told from what is its own. */
+export const newFirstId = (): number => 1 + (new DataView(randomBytes(4).buffer).getUint32(0) >>> 2);
+
+/**
+ * @param isWhole nothing is stored yet
+ * @param first the id of the first data key
+ */
+export async function newRecord(key: CryptoKey, isWhole: boolean, first = 1): Promise<KeyRecord> {
   const derivation = { salt: randomBytes(16), rounds: ROUNDS };
   const by = await wrappingKey(key, derivation);
-  const rest = { current: 1, caughtUp: isWhole ? 1 : 0, keys: [{ id: 1 }] };
-  const [first, digest] = await Promise.all([newKey(by, 1, rest), newKey(by, "digest", rest)]);
-  return { format: 1, ...derivation, ...rest, keys: [{ id: 1, ...first }], digest, locks: 0, isWhole };
+  const rest = { current: first, caughtUp: isWhole ? first : 0, keys: [{ id: first }] };
+  const [made, digest] = await Promise.all([newKey(by, first, rest), newKey(by, "digest", rest)]);
+  return { format: 1, ...derivation, ...rest, keys: [{ id: first, ...made }], digest, locks: 0, isWhole };
 }
 
 /** One of the database's keys. Errors: RunnerError `wrong-key`. */

@@ -17,8 +17,8 @@ export const indexedDBAbsent = (
 ): Required<Pick<DeviceStore, "listAbsent" | "leave" | "absent" | "arrived">> => ({
   listAbsent: async (threads) => {
     const rows = await Promise.all(threads.map((thread) => rowOf(codec, thread)));
-    await connection.write(withKeys(["heads", "threads"], codec), "relaxed", async (tx) => {
-      await refuseEncrypted(tx, codec, KEYS);
+    await connection.write(withKeys("heads", "threads"), "relaxed", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS, rows);
       await Promise.all(
         rows.map(async (row) => {
           const { before, isHere } = await standing(tx, row.threadId);
@@ -36,9 +36,8 @@ export const indexedDBAbsent = (
     const { threadId } = thread;
     const row = await rowOf(codec, thread);
     let epoch: number | undefined;
-    const stores = withKeys(["heads", "threads", "meta", "waiting"], codec);
-    const hasLeft = await connection.write(stores, "strict", async (tx) => {
-      await refuseEncrypted(tx, codec, KEYS);
+    const hasLeft = await connection.write(withKeys("heads", "threads", "waiting"), "strict", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS, [row]);
       const heads = tx.objectStore("heads");
       const [head, waits] = await Promise.all([heads.get(threadId).then(checkHead), anyWaits(tx, threadId)]);
       // This is a retry: the first try was committed.
@@ -66,8 +65,8 @@ export const indexedDBAbsent = (
   arrived: async (threadId, listed) => {
     const { title: text, archived, pinned } = listed ?? {};
     const title = text === undefined ? undefined : await encodeTitle(codec, threadId, text);
-    await connection.write(withKeys(["heads", "threads"], codec), "relaxed", async (tx) => {
-      await refuseEncrypted(tx, codec, KEYS);
+    await connection.write(withKeys("heads", "threads"), "relaxed", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS, [title]);
       const { before, isHere } = await standing(tx, threadId);
       if (before === undefined || !isThread(before) || before.absent !== 1) return;
       const { absent: _absent, ...row } = before;

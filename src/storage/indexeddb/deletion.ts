@@ -110,7 +110,7 @@ export async function cut(
   let done: { readonly epoch: number; readonly lost: number } | undefined;
   const stores = ["heads", "threads", "runs", "messages", "states", "meta"] as const;
   const lost = await connection.write([...stores], "strict", async (tx) => {
-    await refuseEncrypted(tx, codec, KEYS);
+    await refuseEncrypted(tx, codec, KEYS, [records.state, ...records.messages]);
     const runs = tx.objectStore("runs");
     const [headRecord, runRecord, upToBase, thread] = await Promise.all([
       tx.objectStore("heads").get(threadId),

@@ -209,6 +209,8 @@ async function placeOnce(
   const epoch = reserved ?? (isIndex(counter) ? counter : 0) + 1;
   const runIndex = indexOf(planned);
   const records = await encodeRun(codec, placed, runIndex, epoch);
+  const { derived } = records;
+  const payloads = [records, ...records.chunks, ...derived.messages, derived.state];
 
   return connection.write([...ALL], "strict", async (tx) => {
     const runs = tx.objectStore("runs");
@@ -217,7 +219,7 @@ async function placeOnce(
       tx.objectStore("threads").get(threadId),
       head === undefined || head.deleted === true ? undefined : runs.get([threadId, head.activeRunIndex]),
       runs.getKey(runRange(threadId, head?.runCount ?? 0, Infinity)),
-      refuseEncrypted(tx, codec, KEYS),
+      refuseEncrypted(tx, codec, KEYS, payloads),
     ]);
     const decision = decidePlace(now, placed);
     if (decision.is === "blocked") return undefined;

@@ -73,8 +73,8 @@ export const indexedDBForeignEnds = (
   derive: async (threadId, runIndex, runClosing, derived) => {
     const closing = await codec.encode(runClosing, placeOfClosing(threadId, runIndex));
     const records = await encodeDerived(codec, threadId, runIndex, derived);
-    await connection.write(withKeys(["heads", "runs", "messages", "states"], codec), "relaxed", async (tx) => {
-      await refuseEncrypted(tx, codec, KEYS);
+    await connection.write(withKeys("heads", "runs", "messages", "states"), "relaxed", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS, [closing, records.state, ...records.messages]);
       const [headRecord, runRecord] = await Promise.all([
         tx.objectStore("heads").get(threadId),
         tx.objectStore("runs").get([threadId, runIndex]),

@@ -27,17 +27,21 @@ export async function refuseLocked<Schema extends DBSchema>(
 }
 
 /**
- * A host without the key must write nothing into an encrypted database. In the transaction of the write: somebody may have
- * encrypted it just now.
+ * A host without the key must write nothing into an encrypted database, and nothing may be written that was encrypted for a
+ * database which was deleted since: nobody could read it, and no keys could be made any more. In the transaction of the
+ * write: both may have happened just now.
  *
- * @param tx has the store of the keys in its scope where the codec is plain
- * Errors: RunnerError `locked`
+ * @param tx has the store of the keys in its scope
+ * @param payloads what is written, and records with payloads in their fields
+ * Errors: RunnerError `locked`; `storage-lost` for what was encrypted for another database
  */
 export async function refuseEncrypted<Schema extends DBSchema>(
   tx: IDBPTransaction<Schema, StoreNames<Schema>[], "readwrite">,
   codec: PayloadCodec,
   [store, key]: KeysAt<Schema>,
+  payloads: readonly unknown[] = [],
 ): Promise<void> {
-  if (codec.isPlain !== true) return;
-  if ((await tx.objectStore(store).getKey(IDBKeyRange.only(key))) !== undefined) throw new RunnerError("locked");
+  const [keys] = (await tx.objectStore(store).getAll(IDBKeyRange.only(key))) as unknown[];
+  if (codec.isPlain === true && keys !== undefined) throw new RunnerError("locked");
+  codec.refuseForeign?.(keys, payloads);
 }

@@ -20,8 +20,7 @@ import {
 } from "./schema.js";
 
 /** The scope of a write of payloads, see `refuseEncrypted`. */
-export const withKeys = (stores: readonly Stores[], codec: PayloadCodec): Stores[] =>
-  codec.isPlain === true && !stores.includes("meta") ? [...stores, "meta"] : [...stores];
+export const withKeys = (...stores: readonly Stores[]): Stores[] => [...stores, "meta"];
 
 /** Records read per transaction: appends of all threads wait for a long read. */
 export const PAGE = 256;

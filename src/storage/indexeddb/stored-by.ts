@@ -75,6 +75,8 @@ export function storedBy<Schema extends DBSchema>(
     decode: async (...of) => (await ring.get()).codec.decode(...of),
     digest: async (text) => (await ring.get()).codec.digest(text),
     ready: async () => (await ring.get()).codec.ready(),
+    // What there is to be refused was made by it.
+    refuseForeign: (...of) => ring.made?.codec.refuseForeign(...of),
   };
   return {
     codec,

@@ -68,8 +68,8 @@ export const indexedDBThreads = (
     // Whoever is not given the row must not have changed it.
     await codec.ready?.();
     const title = given === undefined ? given : await encodeTitle(codec, threadId, given);
-    const record = await connection.write(withKeys(["threads"], codec), "strict", async (tx) => {
-      await refuseEncrypted(tx, codec, KEYS);
+    const record = await connection.write(withKeys("threads"), "strict", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS, [title]);
       const threads = tx.objectStore("threads");
       const before = checkThread(await threads.get(threadId));
       if (before === undefined) return undefined;

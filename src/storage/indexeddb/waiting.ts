@@ -38,8 +38,8 @@ export const indexedDBWaiting = (
     const answer = given === undefined ? given : await digestOf(codec, given);
     const request = await codec.encode(run.request, placeOfRequest(threadId, runId));
     let added: number | undefined;
-    return connection.write(withKeys(["heads", "runs", "waiting"], codec), "strict", async (tx) => {
-      await refuseEncrypted(tx, codec, KEYS);
+    return connection.write(withKeys("heads", "runs", "waiting"), "strict", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS, [request]);
       const store = tx.objectStore("waiting");
       const [head, same, there, count, last] = await Promise.all([
         tx.objectStore("heads").get(threadId),
@@ -86,7 +86,7 @@ export const indexedDBWaiting = (
   moveWaiting: async (threadId, runId, before) => {
     // Whoever is not given the order must not have changed it.
     await codec.ready?.();
-    return connection.write(withKeys(["waiting"], codec), "strict", async (tx) => {
+    return connection.write(withKeys("waiting"), "strict", async (tx) => {
       await refuseEncrypted(tx, codec, KEYS);
       const store = tx.objectStore("waiting");
       const order = await orderOf(tx, threadId);
@@ -143,9 +143,9 @@ export const indexedDBWaiting = (
 
   updateWaiting: async (threadId, runId, { error, ...update }) => {
     const failure = error && (await encodeFailure(codec, { threadId, runId }, error));
-    const stores: Stores[] = failure ? withKeys(["waiting"], codec) : ["waiting"];
+    const stores: Stores[] = failure ? withKeys("waiting") : ["waiting"];
     return connection.write(stores, "strict", async (tx) => {
-      if (failure) await refuseEncrypted(tx, codec, KEYS);
+      if (failure) await refuseEncrypted(tx, codec, KEYS, [failure]);
       const store = tx.objectStore("waiting");
       const record = await store.index("runId").get([threadId, runId]);
       if (record === undefined) return false;

@@ -101,7 +101,7 @@ export const indexedDBWrites = (
 
       const { runIndex, stale, former } = decision;
       const [, epoch, last, taken] = await Promise.all([
-        refuseEncrypted(tx, codec, KEYS),
+        refuseEncrypted(tx, codec, KEYS, [input, title]),
         nextEpoch(tx, head),
         head === undefined ? undefined : runs.get([threadId, head.activeRunIndex]),
         runs.getKey(runRange(threadId, runIndex, Infinity)),
@@ -184,8 +184,8 @@ export const indexedDBWrites = (
   changeToolCall: async (threadId, toolCallId, change, result) => {
     if (result === undefined) await codec.ready?.();
     const encoded = result && (await codec.encode(result, placeOfResult(threadId, toolCallId)));
-    return connection.write(withKeys(["heads"], codec), "strict", async (tx) => {
-      await refuseEncrypted(tx, codec, KEYS);
+    return connection.write(withKeys("heads"), "strict", async (tx) => {
+      await refuseEncrypted(tx, codec, KEYS, [encoded]);
       const head = checkHead(await tx.objectStore("heads").get(threadId));
       const changed = changedCall(head, threadId, toolCallId, (call) => change(call, encoded));
       if (changed.head !== undefined) quietly(tx.objectStore("heads").put(changed.head));

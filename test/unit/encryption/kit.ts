@@ -12,7 +12,7 @@ import { cutOff, varied } from "../storage/corrupt-kit.js";
 import { claimed, leaving, settlement } from "../storage/kit.js";
 import { dumpOf, restore, type Dump, type Stored } from "../storage/raw.js";
 import { waiting } from "../storage/waiting.suite.js";
-import { encryption } from "./fast-key.js";
+import { encryption, keysUsed } from "./fast-key.js";
 
 /** A thread that waits for the results of two tool calls, one of which has come, and in which a run waits that failed. */
 export async function withCalls(store: RunStore, threadId: string): Promise<void> {
@@ -110,6 +110,13 @@ function sealedIn(value: unknown): [(string | number)[], Uint8Array][] {
     sealedIn(inner).map(([path, bytes]): [(string | number)[], Uint8Array] => [[key, ...path], bytes]),
   );
 }
+
+/** Which data keys the payloads of a log are encrypted with: 1 is the first. */
+export const keysIn = async (db: IDBPDatabase): Promise<Set<number>> =>
+  keysUsed(
+    await db.get("meta", "keys"),
+    payloadsIn(await dumpOf(db as never)).map(({ bytes }) => bytes),
+  );
 
 export const threadOf = ({ record: { key } }: Place): string => String(Array.isArray(key) ? key[0] : key);
 

@@ -13,7 +13,7 @@ import { watchTransactions } from "../storage/idb-spy.js";
 import { chunkOf, claimed, delta, leaving, request, settlement, withRuns } from "../storage/kit.js";
 import { dumpOf } from "../storage/raw.js";
 import { waiting } from "../storage/waiting.suite.js";
-import { encryption, fastKey } from "./fast-key.js";
+import { encryption, fastKey, usesIn } from "./fast-key.js";
 import { fill, isFound, payloadsIn, reopened, restored, sealedDump, THREADS } from "./kit.js";
 
 /** What is planted in the payloads of {@link fill}. */
@@ -92,7 +92,7 @@ test("what was stored before the key was given is encrypted, however often that 
   expect(rounds).toBeGreaterThan(3);
   for (const text of TEXTS) expect(await isFound(dbName, text), text).toBe(false);
   expect(await isFound(dbName, "1:first")).toBe(false);
-  expect(await db.get("meta", "keys")).toMatchObject({ isWhole: true, caughtUp: 1 });
+  expect(usesIn(await db.get("meta", "keys"))).toMatchObject({ isWhole: true, caughtUp: 1 });
   // The kinds of payloads are those that are encrypted from the start.
   const kinds = (dump: Parameters<typeof payloadsIn>[0]) =>
     [...new Set(payloadsIn(dump).map((place) => `${place.store} ${place.path.at(-1)}`))].sort();
@@ -254,7 +254,7 @@ test("a checkpoint store encrypts what it had, once it is used, and anew after a
   expect(await isFound(`${dbName}.checkpoints`, "planted")).toBe(false);
   await own.rotate();
   expect(await store.get("a")).toEqual(planted);
-  await vi.waitFor(async () => expect(await db.get("keys", "keys")).toMatchObject({ caughtUp: 2 }));
+  await vi.waitFor(async () => expect(usesIn(await db.get("keys", "keys"))).toMatchObject({ caughtUp: 2 }));
   expect(await store.list("graph")).toHaveLength(3);
   const keyless = new IndexedDBCheckpointStore({ dbName });
   onTestFinished(() => keyless.close());
@@ -288,7 +288,7 @@ test("a saver encrypts what it had, once it is used, and anew after a rotation",
     { ...metadataOf(0), planted: 1 },
     [["task", "a", "planted"]],
   ]);
-  await vi.waitFor(async () => expect(await db.get("keys", "keys")).toMatchObject({ caughtUp: 2 }));
+  await vi.waitFor(async () => expect(usesIn(await db.get("keys", "keys"))).toMatchObject({ caughtUp: 2 }));
   const keyless = openedSaver(dbName);
   await expect(keyless.getTuple(first)).rejects.toMatchObject({ code: "locked" });
   await expect(keyless.putWrites(first, [["a", "planted"]], "other")).rejects.toMatchObject({ code: "locked" });

@@ -6,12 +6,10 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { IndexedDBAgentRunner, type IndexedDBAgentRunnerOptions } from "ag-ui-local-runtime";
 import { Encryption } from "ag-ui-local-runtime/encryption";
 import { systemClock, type Clock } from "../../../src/platform/clock.js";
-import { isSealed } from "../../../src/storage/codec.js";
 import { KeyRing } from "../../../src/storage/encryption/key-ring.js";
-import { keyIdOf } from "../../../src/storage/encryption/sealed.js";
 import { agentOf, freshDb, inputOf } from "../runner/kit.js";
 import { cheapPassphrases } from "./cheap-passphrases.js";
-import { fastKey } from "./fast-key.js";
+import { fastKey, keysUsed } from "./fast-key.js";
 import { isFound } from "./kit.js";
 
 cheapPassphrases();
@@ -100,7 +98,11 @@ test("what was stored before is encrypted when a key is given, and anew when it 
   await run(runner, "r1");
   const db = await openDB(dbName);
   onTestFinished(() => db.close());
-  const keys = async () => (await db.getAll("chunks")).map(({ entries }) => isSealed(entries) && keyIdOf(entries));
-  await vi.waitFor(async () => expect(new Set(await keys())).toEqual(new Set([2])));
+  const keys = async () =>
+    keysUsed(
+      await db.get("meta", "keys"),
+      (await db.getAll("chunks")).map(({ entries }) => entries),
+    );
+  await vi.waitFor(async () => expect(await keys()).toEqual(new Set([2])));
   expect(JSON.stringify(await read(runner)).match(/planted answer/g)).toHaveLength(2);
 });
