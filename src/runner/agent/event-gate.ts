@@ -24,12 +24,14 @@ const DELTAS: ReadonlySet<string> = new Set([
 /** Events with longer ids are weighed in full. */
 const SHORT_ID = 256;
 
+const isShort = (id: unknown): boolean => typeof id === "string" && id.length <= SHORT_ID;
+
 /** The text of a plain delta: its length is the event's size, so no field need be weighed. */
 function plainDelta(event: BaseEvent): string | undefined {
   if (!DELTAS.has(event.type) || event.metadata !== undefined || event.rawEvent !== undefined) return undefined;
-  const { delta, messageId, toolCallId } = event as Readonly<Record<string, unknown>>;
-  const id = messageId ?? toolCallId;
-  return typeof delta === "string" && typeof id === "string" && id.length <= SHORT_ID ? delta : undefined;
+  const { delta, messageId, toolCallId, subagentRunId } = event as Readonly<Record<string, unknown>>;
+  const hasShortIds = isShort(messageId ?? toolCallId) && (subagentRunId === undefined || isShort(subagentRunId));
+  return typeof delta === "string" && hasShortIds ? delta : undefined;
 }
 
 const LIMIT_OF: Record<keyof PatchBounds, keyof EventLimits> = {

@@ -79,6 +79,13 @@ const change = (...patch: unknown[]): BaseEvent => ({
 const started = { type: EventType.TEXT_MESSAGE_START, messageId: "m", role: "assistant" } as BaseEvent;
 const ended = { type: EventType.TEXT_MESSAGE_END, messageId: "m" } as BaseEvent;
 const list = (length: number) => Array.from({ length }, (_, n) => ({ text: "x".repeat(100), n }));
+const ofSubagent = (deltas: number): BaseEvent[] => {
+  const ids = { subagentRunId: "s".repeat(1_000) };
+  const said = [started, ...Array.from({ length: deltas }, () => text("m", 0)), ended];
+  const owned = said.map((event) => ({ ...event, ...ids }));
+  const start = { type: EventType.SUBAGENT_STARTED, name: "s", ...ids };
+  return [start, ...owned, { type: EventType.SUBAGENT_FINISHED, ...ids }];
+};
 
 const CASES: [string, Case][] = [
   [
@@ -207,6 +214,10 @@ const CASES: [string, Case][] = [
       more: [started, ...Array.from({ length: 5 }, () => text("m", 1_000)), ended],
       says: /maxRunBytes/,
     },
+  ],
+  [
+    "the bytes of a run in which empty deltas repeat the long id of a subagent",
+    { limits: { maxRunBytes: 20_000 }, most: ofSubagent(3), more: ofSubagent(30), says: /maxRunBytes/ },
   ],
   // RUN_STARTED, the three of SAID, the ten, and RUN_FINISHED.
   [

@@ -58,7 +58,13 @@ describe("a run whose agent is still loading", () => {
     const agents = { silent: () => Promise.resolve(agentOf(silent)) };
     const core = coreOf(new AgentRuntime({ agents, runner: isolated() }));
     const resolved = { agentIds: async () => [] };
-    const request = { path: "", request: () => new Request("http://localhost"), asked: {}, resolved, isReplaced: false };
+    const request = {
+      path: "",
+      request: () => new Request("http://localhost"),
+      asked: {},
+      resolved,
+      isReplaced: false,
+    };
     // The first one loads the code of runs.
     for (let ticks = 0; ticks < 40; ticks++) {
       const threadId = `t${ticks}`;
@@ -66,7 +72,9 @@ describe("a run whose agent is still loading", () => {
       if (ticks === 0) await run;
       for (let tick = 0; tick < ticks; tick++) await Promise.resolve();
       expect(await core.stop({ threadId, runId: "r" }), `after ${ticks} ticks`).toBe(true);
-      await (await run).ended;
+      await (
+        await run
+      ).ended;
     }
   });
 
