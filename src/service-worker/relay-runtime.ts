@@ -40,7 +40,9 @@ const SEVERAL_USERS = "Pages of several users are open, and nobody knows whose t
  * body ends with an error.
  *
  * Browsers tell a service worker late that the requester left: Chromium once the answer has begun, Firefox with the next
- * bytes. Firefox also delivers an answer only with its first bytes. A page's own `runtime.fetch` has neither delay.
+ * bytes. Firefox also delivers an answer only with its first bytes. They end a service worker after about five minutes
+ * of one request, and a longer stream with it: https://github.com/w3c/ServiceWorker/issues/1182. A page's own
+ * `runtime.fetch`, or `installRuntimeFetch`, has neither delay nor limit; others connect again, with `Last-Event-ID`.
  *
  * @returns a function that stops the relay
  * @throws RunnerError `invalid-input` for an invalid base path, or "/"

@@ -20,6 +20,11 @@ declare global {
   function search(place: string, signal: AbortSignal): Promise<{ readonly name: string }>;
   function userOf(headers: Headers): Promise<string>;
   function owns(user: string, threadId: string): Promise<boolean>;
+  /** Of TypeScript's lib "WebWorker", which cannot be had beside that of a page. */
+  interface ServiceWorkerGlobalScope {
+    readonly clients: { claim(): Promise<void> };
+    addEventListener(type: "activate", listener: (event: { waitUntil(work: Promise<void>): void }) => void): void;
+  }
   function mayUse(user: string, agentId: string): boolean;
 }
 `;

@@ -9,6 +9,8 @@ import { exchange } from "./node-kit.js";
 
 type Fetch = (path: string, init?: RequestInit) => Promise<Response>;
 
+const textOf = (file: string): string => readFileSync(new URL(`../../../demo/${file}`, import.meta.url), "utf8");
+
 /** Starts an example as `node` would, on a free port. */
 async function started(load: () => Promise<{ readonly server: unknown }>): Promise<string> {
   vi.stubEnv("PORT", "0");
@@ -98,9 +100,13 @@ describe.each(Object.entries(EXAMPLES))("demo/servers/%s", (file, start) => {
   });
 
   test("is short", () => {
-    const text = readFileSync(new URL(`../../../demo/servers/${file}`, import.meta.url), "utf8");
-    expect(text.split("\n").length).toBeLessThan(20);
+    expect(textOf(`servers/${file}`).split("\n").length).toBeLessThan(20);
   });
+});
+
+test("the guide exports the methods to Next.js that the file does", () => {
+  const [exported] = /^export \{.*\}/m.exec(textOf("servers/next-route.ts"))!;
+  expect(textOf("guides/http-and-service-worker.md")).toContain(exported);
 });
 
 test("an AG-UI client talks to it as to any agent on a server", async () => {
