@@ -33,7 +33,7 @@ import type {
 } from "../wire/shapes.js";
 import type { Outbox } from "./outbox.js";
 import { runningAgents } from "./agent/running.js";
-import { attach, type AttachContext, type AttachOptions } from "./read/attach.js";
+import { attach, refuseLocked, type AttachContext, type AttachOptions } from "./read/attach.js";
 import {
   checkId,
   checkInput,
@@ -312,6 +312,19 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   attach(options: AttachOptions, signal: AbortSignal): AsyncGenerator<Frame, void> {
     checkId("threadId", options.threadId);
     return this.attachHere(this.engine.attachContext(), options, signal);
+  }
+
+  /**
+   * Rejects where {@link attach} fails at once, for whoever cannot wait for the first frame.
+   *
+   * Errors: RunnerError `locked`, `wrong-key`, `closed`, `offline`, or a storage code
+   *
+   * @internal
+   */
+  async mayAttach(threadId: string): Promise<void> {
+    const context = this.engine.attachContext();
+    await this.here(threadId);
+    await refuseLocked(context, threadId);
   }
 
   private async *attachHere(context: AttachContext, options: AttachOptions, signal: AbortSignal) {

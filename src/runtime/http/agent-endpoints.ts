@@ -101,8 +101,9 @@ export async function connect(core: RuntimeCore, request: Admitted, { agentId }:
       { threadId, follow: false, named: holdsNothing(messages), ...(after !== undefined && { after }) },
       until,
     );
-  // A snapshot comes at once, or an error that becomes the response. After a cursor the first event may take long.
+  // An error becomes the response. A snapshot comes at once, but after a cursor the first event may take long.
   const begun = after === undefined ? await begin(open, signal) : undefined;
+  if (after !== undefined) await runner.mayAttach(threadId);
   const stream = streamOfFrames(threadId, begun?.open ?? open, filter, signal, {
     given: notingFor(core, request, threadId),
   });

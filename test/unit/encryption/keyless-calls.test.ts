@@ -4,11 +4,14 @@ import { lastValueFrom, toArray, type Observable } from "rxjs";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { IndexedDBCheckpointStore } from "../../../src/checkpoint/indexeddb/indexeddb-checkpoint-store.js";
 import { IndexedDBAgentRunner } from "../../../src/runner/indexeddb-agent-runner.js";
+import { createRuntimeHandler } from "../../../src/runtime/http/handler.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import { checkpoint } from "../checkpoint/kit.js";
 import { checkpointOf, metadataOf, opened as openedSaver, threadConfig } from "../langgraph/kit.js";
 import { freshDb } from "../runner/kit.js";
+import { inputOf, postOf } from "../runtime/integrations/kit.js";
+import { runtimeWith } from "../runtime/kit.js";
 import { foreignEnd, leaving, request, runOn, settlement, claimed } from "../storage/kit.js";
 import { dumpOf } from "../storage/raw.js";
 import { waiting } from "../storage/waiting.suite.js";
@@ -101,6 +104,18 @@ describe.each([
     await expect(all(runner.connect({ threadId: "calls", after }))).rejects.toMatchObject({ code: "locked" });
     const frames = every(runner.attachRun({ threadId: "calls", runId: "r0", after }, new AbortController().signal));
     await expect(frames).rejects.toMatchObject({ code: "locked" });
+  });
+
+  test.each([
+    ["", {}],
+    [" after a cursor", { "last-event-id": "0.0.1" }],
+  ])("answers who connects over HTTP%s with 423, not with a stream that breaks", async (_, after) => {
+    const runner = new IndexedDBAgentRunner({ dbName: await encrypted(), ...options() });
+    onTestFinished(() => runner.close());
+    const handler = createRuntimeHandler({ runtime: runtimeWith({ runner }) });
+    const url = "http://localhost/agent/counter/connect";
+    const response = await handler(new Request(url, postOf(inputOf("calls", "c"), after)));
+    expect([response.status, await response.json()]).toMatchObject([423, { code: "locked" }]);
   });
 
   test("says of no checkpoint that it is not there", async () => {
