@@ -46,8 +46,8 @@ export interface RunReads {
   input(threadId: string, runIndex: number): Promise<PersistedInput | undefined>;
   closing(threadId: string, runIndex: number): Promise<RunClosing | undefined>;
   /**
-   * Committed chunks of a run with events after `afterSeq`, in order, of about `limit` events at most. There may be fewer
-   * during a repack; an empty result means that there are no more.
+   * Committed chunks of a run with events after `afterSeq`, in order, of about `limit` events at most; Infinity: all. There
+   * may be fewer, during a repack or where they are large; an empty result means that there are no more.
    */
   chunks(threadId: string, runIndex: number, afterSeq: number, limit: number): Promise<readonly Chunk[]>;
   /** Message rows of the runs of `path` (undefined: all) up to `upTo`, in order, from the last one that resets. */

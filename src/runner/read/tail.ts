@@ -3,9 +3,10 @@ import { filter } from "rxjs";
 import { ringOrSilence, type Bell } from "../../platform/bell.js";
 import { lastSeq } from "../../run/pack.js";
 import { isSameDatabase } from "../../run/epochs.js";
+import { chunkSize } from "../../run/size.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
 import type { RunRow } from "../../storage/run-store.js";
-import { catchUp, FRAME_EVENTS } from "./catch-up.js";
+import { catchUp, FRAME_EVENTS, FRAME_SIZE } from "./catch-up.js";
 import type { RunnerParts } from "../parts.js";
 import { completed } from "../history/run-input.js";
 import type { Recovery } from "../claim/recovery.js";
@@ -121,7 +122,12 @@ export async function* tailRun(
   }
 }
 
-const isFull = (chunks: readonly Chunk[]): boolean => chunks.reduce((sum, { count }) => sum + count, 0) >= FRAME_EVENTS;
+/** The store may have more of them: it gives out so many events, or fewer large ones. */
+const isFull = (chunks: readonly Chunk[]): boolean =>
+  sumOf(chunks, ({ count }) => count) >= FRAME_EVENTS || sumOf(chunks, chunkSize) >= FRAME_SIZE;
+
+const sumOf = (chunks: readonly Chunk[], of: (chunk: Chunk) => number): number =>
+  chunks.reduce((sum, chunk) => sum + of(chunk), 0);
 
 /** A run's terminal event is its last, and is in the log once the run is settled. */
 function endsRun(chunk: Chunk): boolean {

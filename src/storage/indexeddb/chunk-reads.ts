@@ -1,3 +1,4 @@
+import { sizeOf } from "../../run/size.js";
 import type { PayloadCodec } from "../codec.js";
 import type { RunStore } from "../run-store.js";
 import { corrupt, isChunk } from "./checks.js";
@@ -29,8 +30,10 @@ export const indexedDBChunks =
     }
   };
 
-/** Size of the first page: after a repack, few records hold much. */
+/** Size of the first page; each further one is twice as large: after a repack, few records hold much. */
 const FIRST_PAGE = 8;
+/** No more is read than about this much, see `sizeOf`: a reader that stands still holds it in memory (L14). */
+const MOST = 2 ** 20;
 
 /** @returns unchecked records, none after an invalid one. `isAll`: there are no more */
 async function readRecords(
@@ -43,7 +46,9 @@ async function readRecords(
   const last = [threadId, runIndex, Infinity];
   const records: ChunkRecord[] = [];
   let next = afterSeq + 1;
-  for (let events = 0, size = FIRST_PAGE; events < limit; size = PAGE) {
+  let events = 0;
+  let left = limit === Infinity ? Infinity : MOST;
+  for (let size = FIRST_PAGE; events < limit; size = Math.min(2 * size, PAGE)) {
     const page = await connection.read(["chunks"], async (tx) => {
       const store = tx.objectStore("chunks");
       // The chunk that holds `next` is the last one that begins at or before it.
@@ -59,7 +64,8 @@ async function readRecords(
       if (read > 0 && isFirst && isChunk(record) && record.firstSeq < next) return { records, isAll: false };
       records.push(record);
       events += isChunk(record) ? record.count : Infinity;
-      if (events >= limit) return { records, isAll: false };
+      left -= left === Infinity || events >= limit ? 0 : sizeOf(record.entries, left);
+      if (events >= limit || left <= 0) return { records, isAll: false };
       next = record.firstSeq + record.count;
     }
     if (page.length < size) return { records, isAll: true };

@@ -163,6 +163,18 @@ test("where no message arrives, the log is looked into after a silence (L11, L13
   expect(run.end()).toBe("finished");
 });
 
+test("large events of which the log gives out a few at a time are all read at once (L14)", async () => {
+  const run = await followed();
+  const { chunks } = run.truth;
+  run.truth.chunks = async (...of) => (await chunks(...of)).slice(0, 2);
+  run.follow();
+  await nextTask();
+  for (let seq = 0; seq < 6; seq++) await run.append(seq, "a".repeat(100_000));
+  run.tell(5);
+  await nextTask();
+  expect(run.seqs()).toEqual([0, 1, 2, 3, 4, 5]);
+});
+
 test("events that are gone end the reading; so does a run that is (L13)", async () => {
   const run = await followed();
   await run.append(0, "a");

@@ -2,6 +2,7 @@ import "fake-indexeddb/auto";
 import { openDB } from "idb";
 import { expect, onTestFinished, test } from "vitest";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
+import { lastSeq } from "../../../src/run/pack.js";
 import { fastClock, freshDb } from "../runner/kit.js";
 import { answerCall } from "../../../src/storage/pending-tool-calls.js";
 import type { RunStore } from "../../../src/storage/run-store.js";
@@ -136,6 +137,22 @@ test("a broken run whose end was joined with what precedes it does not go on: no
   expect(before.at(-1)).toHaveLength(1);
   expect(await store.reopen("t", 0, "h")).toBeUndefined();
   expect([await store.head("t"), await store.run("t", 0), await store.chunks("t", 0, -1, 10)]).toEqual(before);
+});
+
+test("large events are handed out a few at a time; who asks for all of them is given all (L14)", async () => {
+  const store = indexedDBRunStore({ dbName: freshDb() });
+  onTestFinished(() => store.close());
+  const claim = await claimed(store, "t", "r");
+  for (let seq = 0; seq < 20; seq++) await store.append(claim, chunkOf(claim, seq, [delta("a".repeat(2 ** 20))]));
+  await store.settle(claim, settlement(claim, 20));
+  let seq = -1;
+  for (let page = await store.chunks("t", 0, seq, 1_024); page.length > 0;) {
+    expect(page).toHaveLength(1);
+    seq = lastSeq(page.at(-1)!);
+    page = await store.chunks("t", 0, seq, 1_024);
+  }
+  expect(seq).toBe(20);
+  expect(await store.chunks("t", 0, -1, Infinity)).toHaveLength(21);
 });
 
 test("runs that hosts place at once, beside claims of other threads, are all there, each once (L6, L8)", async () => {
