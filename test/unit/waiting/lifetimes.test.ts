@@ -1,4 +1,5 @@
 import { expect, test, vi } from "vitest";
+import { safeLogger } from "../../../src/platform/log.js";
 import { RunnerError } from "../../../src/run/errors.js";
 import { Callers } from "../../../src/runtime/callers.js";
 import { WaitingRuns, type WaitingParts } from "../../../src/runtime/waiting/waiting-runs.js";
@@ -14,7 +15,16 @@ async function waitingOf(callers = new Callers()) {
   const execute = vi.fn<WaitingParts["execute"]>(() => new Promise(() => undefined));
   const recovery = { decide: async () => undefined, cancel: async () => false, refused: async () => false };
   const begin = () => Promise.reject(new RunnerError("thread-busy"));
-  const parts = { runner, network: network(), callers, execute, begin, recovery, policies: undefined, logger: quiet };
+  const parts = {
+    runner,
+    network: network(),
+    callers,
+    execute,
+    begin,
+    recovery,
+    policies: undefined,
+    logger: safeLogger(quiet),
+  };
   return { runner, outbox, execute, runs: new WaitingRuns({ ...parts, haveServers: false, isServer: false }, outbox) };
 }
 
