@@ -1,5 +1,5 @@
 import type { BaseEvent, Interrupt, Message, RunAgentInput, State } from "@ag-ui/client";
-import { commandOf, isAnswer } from "./interrupts.js";
+import { isAnswer } from "./interrupts.js";
 import { equalJson } from "./json.js";
 import type { MessageIndex } from "./message-list.js";
 import type { ToolResult } from "./pending-tool-calls.js";
@@ -227,18 +227,4 @@ function titleOfPart(part: object): string {
   if ("text" in part && typeof part.text === "string") return part.text;
   const name = "metadata" in part ? (part.metadata as { name?: unknown } | undefined)?.name : undefined;
   return typeof name === "string" ? name : "";
-}
-
-/** Identifies a request when its run id is sent again. FNV-1a over the request's JSON, 64 bits. */
-export function fingerprintOf(input: Pick<RunAgentInput, "messages" | "resume" | "forwardedProps">): string {
-  const command = commandOf(input);
-  const text = JSON.stringify([input.messages, input.resume ?? null, ...(command === undefined ? [] : [command])]);
-  let a = 0x811c9dc5;
-  let b = 0xcbf29ce4;
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    a = Math.imul(a ^ code, 0x01000193);
-    b = Math.imul(b ^ (code + at), 0x01000193);
-  }
-  return `${(a >>> 0).toString(16)}${(b >>> 0).toString(16)}:${text.length}`;
 }

@@ -1,7 +1,7 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
 import { invalidInput } from "../run/errors.js";
-import { fingerprintOf } from "../run/input-plan.js";
 import { CONTEXT, issuesOf, known, MESSAGE, RESUME_ENTRY, TOOL, type Check } from "../run/input-shape.js";
+import { commandOf } from "../run/interrupts.js";
 import { cloneJson, flawOf } from "../run/json.js";
 import type { RunStatus, ThreadUpdate } from "../run/types.js";
 
@@ -86,13 +86,26 @@ export function checkInput(input: RunAgentInput, leftOut?: LeftOut): RunAgentInp
 }
 
 /**
- * What a run id stands for: see {@link fingerprintOf}.
+ * Identifies a request when its run id is sent again. FNV-1a over the request's JSON, 64 bits.
  *
  * @throws RunnerError `invalid-input` where the messages have no JSON form
  */
 export function fingerprint(input: RunAgentInput): string {
+  const text = jsonOfRequest(input);
+  let a = 0x811c9dc5;
+  let b = 0xcbf29ce4;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    a = Math.imul(a ^ code, 0x01000193);
+    b = Math.imul(b ^ (code + at), 0x01000193);
+  }
+  return `${(a >>> 0).toString(16)}${(b >>> 0).toString(16)}:${text.length}`;
+}
+
+function jsonOfRequest(input: RunAgentInput): string {
   try {
-    return fingerprintOf(input);
+    const command = commandOf(input);
+    return JSON.stringify([input.messages, input.resume ?? null, ...(command === undefined ? [] : [command])]);
   } catch {
     return refuse("input.messages", "be JSON");
   }

@@ -1,5 +1,6 @@
 import type { RunAgentInput } from "@ag-ui/client";
-import { retryAfterOf, verdictOf, type GiveUpReason, type RecoveryNote, type Verdict } from "../run/recovery.js";
+import type { GiveUpReason, RecoveryNote } from "../run/recovery.js";
+import { retryAfterOf, verdictOf, type Verdict } from "../run/verdict.js";
 import type { RecoveryWaiting } from "../storage/waiting.js";
 import { mayRecover } from "./claim/recovery-record.js";
 import { brokenRunOf, type BrokenRun } from "./history/broken-run.js";

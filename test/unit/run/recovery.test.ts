@@ -1,12 +1,6 @@
 import { describe, expect, test } from "vitest";
-import {
-  attemptRunId,
-  isRecoverable,
-  policyOf,
-  retryAfterOf,
-  verdictOf,
-  type RecoveryCase,
-} from "../../../src/run/recovery.js";
+import { attemptRunId, isRecoverable, policyOf } from "../../../src/run/recovery.js";
+import { retryAfterOf, verdictOf, type RecoveryCase } from "../../../src/run/verdict.js";
 
 const given: RecoveryCase = { policy: {}, number: 1, started: [], repeatable: new Set(), endedAt: 1_000 };
 
