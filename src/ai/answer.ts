@@ -108,7 +108,7 @@ export class Answer {
         return yield* this.call(part);
       case "tool-result":
         if (part.providerExecuted === true && part.preliminary !== true)
-          yield* this.result(part.toolCallId, part.output);
+          yield* this.result(part.toolCallId, part.output, { [PROVIDER_EXECUTED]: true });
         return;
       case "tool-error":
         if (part.providerExecuted === true) yield* this.result(part.toolCallId, part.error);
@@ -261,10 +261,18 @@ export class Answer {
     yield* this.callEnd(open, { name, args, ...(part.invalid === true && { invalid: part.error }) });
   }
 
-  private *result(id: string, output: unknown): Generator<AGUIEvent> {
+  private *result(id: string, output: unknown, metadata?: Metadata): Generator<AGUIEvent> {
     const toolCallId = this.openCalls.get(id)?.toolCallId ?? id;
     const content = JSON.stringify(output) ?? "null";
-    yield { type: EventType.TOOL_CALL_RESULT, messageId: this.parts.makeId(), toolCallId, content, role: "tool" };
+    const messageId = this.parts.makeId();
+    yield {
+      type: EventType.TOOL_CALL_RESULT,
+      messageId,
+      toolCallId,
+      content,
+      role: "tool",
+      ...(metadata && { metadata }),
+    };
   }
 
   private *file({

@@ -13,7 +13,7 @@ import { checkTools, repeatableIn } from "./check-tools.js";
 import { Answer, type MadeCall } from "./answer.js";
 import type { AiAgentOptions, AiRun, AiToolRun } from "./options.js";
 import { instructionsOf, PROVIDER_EXECUTED, promptOf, refusedTypes } from "./prompt.js";
-import { cutOff, failureOf, type ModelFailure } from "./provider-error.js";
+import { cutOff, failureOf, unasked, type ModelFailure } from "./provider-error.js";
 import { redactor, type Redact } from "./redact.js";
 import { approvalOf, decisionOn, schemaOf, stateEvents, ToolBox, toolSetOf, type Fate } from "./tool-calls.js";
 
@@ -188,6 +188,7 @@ class ModelRun {
           // What is known of the response follows.
           continue;
         }
+        if (value.type === "tool-approval-request") throw new Failed(unasked(value.toolCall.toolName));
         if (value.type === "abort") throw new DOMException("The model did not answer in time", "TimeoutError");
         for (const event of answer.events(value)) yield this.noted(event);
       }

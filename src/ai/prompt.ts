@@ -1,6 +1,6 @@
 import type { ContentPart, Context, Message, ToolCall, ToolMessage } from "@ag-ui/core";
 import { contentToText } from "@ag-ui/core";
-import type { AssistantModelMessage, FilePart, ModelMessage, TextPart, ToolModelMessage } from "ai";
+import type { AssistantModelMessage, FilePart, JSONValue, ModelMessage, TextPart, ToolModelMessage } from "ai";
 import { messageOf } from "../run/errors.js";
 import { isRecord } from "../run/json.js";
 import { parseUrl } from "../wire/parse-url.js";
@@ -13,7 +13,7 @@ type ProviderOptions = NonNullable<FilePart["providerOptions"]>;
 
 /** The activity that a file of a model becomes: AG-UI's messages of assistants have text only. */
 export const FILE_ACTIVITY = "file";
-/** In a tool call's metadata: the model's server ran it itself. */
+/** In a tool call's metadata: the model's server ran it itself. In that of a result: it is the server's, and no error. */
 export const PROVIDER_EXECUTED = "providerExecuted";
 
 const NO_RESULT = "This call has no result: it was not carried out, or its result is lost.";
@@ -105,6 +105,20 @@ function outputOf({ content, error }: Pick<ToolMessage, "content" | "error">, lo
   return error === undefined ? { type: "text", value: content } : { type: "error-text", value: content };
 }
 
+/**
+ * What a tool of the model's server gave. An error, and what was made up where the run was stopped or broke, is none of its
+ * results, whose shape the provider checks.
+ */
+function serverOutputOf({ content, metadata }: Pick<ToolMessage, "content" | "metadata">): ToolResult["output"] {
+  const text = contentToText(content);
+  const value = jsonIn(text);
+  // JSON, as it was parsed from it.
+  if (metadata?.[PROVIDER_EXECUTED] === true) return { type: "json", value: (value ?? null) as JSONValue };
+  const error = isRecord(value) ? (value as Readonly<Record<string, JSONValue>>) : { message: text };
+  // The code that Anthropic's tools have for it.
+  return { type: "error-json", value: { errorCode: "unavailable", ...error } };
+}
+
 /** Builds the SDK's messages: an assistant's turn is one message with parts, results follow its calls. */
 class Prompt {
   readonly messages: ModelMessage[] = [];
@@ -120,7 +134,7 @@ class Prompt {
       messages.flatMap((message) => (message.role === "tool" ? [[message.toolCallId, message] as const] : [])),
     );
     for (const message of messages) this.add(message);
-    this.endTurn();
+    this.endTurn(true);
   }
 
   private add(message: Message): void {
@@ -174,10 +188,7 @@ class Prompt {
     if (metadata?.[PROVIDER_EXECUTED] === true) {
       this.turn.push({ type: "tool-call", ...part, input, providerExecuted: true });
       const result = this.results.get(id);
-      const value = result === undefined ? undefined : jsonIn(contentToText(result.content));
-      // JSON, as it was parsed from it.
-      if (result !== undefined)
-        this.turn.push({ type: "tool-result", ...part, output: { type: "json", value: (value ?? null) as null } });
+      if (result !== undefined) this.turn.push({ type: "tool-result", ...part, output: serverOutputOf(result) });
       return;
     }
     this.turn.push({ type: "tool-call", ...part, input });
@@ -194,8 +205,18 @@ class Prompt {
     this.turn.push({ type: "file", mediaType, data: found });
   }
 
-  private endTurn(): void {
-    const { turn, calls } = this;
+  /** A part of a turn, with an error behind a call of the server's that has no result: providers refuse it without one. */
+  private settled(part: AssistantPart): AssistantPart[] {
+    if (part.type !== "tool-call" || part.providerExecuted !== true || this.results.has(part.toolCallId)) return [part];
+    const { toolCallId, toolName } = part;
+    return [part, { type: "tool-result", toolCallId, toolName, output: serverOutputOf({ content: NO_RESULT }) }];
+  }
+
+  /** @param isLast nothing follows it */
+  private endTurn(isLast = false): void {
+    const { calls } = this;
+    // A server that waits for results of others gives its own with the next answer.
+    const turn = isLast && calls.length > 0 ? this.turn : this.turn.flatMap((part) => this.settled(part));
     this.turn = [];
     this.calls = [];
     // Thoughts that led to nothing, as of a run that was stopped: servers refuse a message of them alone.

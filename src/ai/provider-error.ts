@@ -1,5 +1,5 @@
 import { messageOf, RunnerError } from "../run/errors.js";
-import { printable } from "../run/printable.js";
+import { printable, quoted } from "../run/printable.js";
 import { parseUrl } from "../wire/parse-url.js";
 import { retryAfterMs } from "../run/retry-after.js";
 import type { ModelErrorCode } from "../run/run-error-codes.js";
@@ -172,6 +172,12 @@ const brokenOff: ModelFailure = {
   code: "PROVIDER_UNAVAILABLE",
   message: "The connection to the model's server ended before its answer did. Try again",
 };
+
+/** Why an answer ends whose server asks for an approval of one of its own tools. */
+export const unasked = (toolName: string): ModelFailure => ({
+  code: "INVALID_REQUEST",
+  message: `The model's server asks for an approval of its own tool ${quoted(toolName)}, which this agent does not ask people for. Allow it in the tool's options, for example requireApproval: "never"`,
+});
 
 /**
  * Why an answer counts as cut off: its stream ended without a reason.

@@ -40,6 +40,27 @@ const finish: StreamPart = {
   },
 };
 
+/** A call of a tool that the provider runs itself. */
+const searching: StreamPart[] = [
+  { type: "tool-input-start", id: "w", toolName: "web_search", providerExecuted: true, dynamic: true },
+  { type: "tool-input-delta", id: "w", delta: '{"q":"x"}' },
+  { type: "tool-input-end", id: "w" },
+  {
+    type: "tool-call",
+    toolCallId: "w",
+    toolName: "web_search",
+    input: '{"q":"x"}',
+    providerExecuted: true,
+    dynamic: true,
+  },
+];
+
+const said = (text: string): StreamPart[] => [
+  { type: "text-start", id: "0" },
+  { type: "text-delta", id: "0", delta: text },
+  { type: "text-end", id: "0" },
+];
+
 describe("issue 16.1: messages to the model", () => {
   test("media of all kinds, as data, by URL and by a provider's id", () => {
     const source = (mimeType: string) => ({ type: "data" as const, value: "AAAA", mimeType });
@@ -312,17 +333,7 @@ describe("issue 16.1: what providers say beside text", () => {
   test("tools that the provider runs itself have their results in the log, and go back as its own", async () => {
     const model = mock(
       [
-        { type: "tool-input-start", id: "w", toolName: "web_search", providerExecuted: true, dynamic: true },
-        { type: "tool-input-delta", id: "w", delta: '{"q":"x"}' },
-        { type: "tool-input-end", id: "w" },
-        {
-          type: "tool-call",
-          toolCallId: "w",
-          toolName: "web_search",
-          input: '{"q":"x"}',
-          providerExecuted: true,
-          dynamic: true,
-        },
+        ...searching,
         { type: "tool-result", toolCallId: "w", toolName: "web_search", result: { hits: 1 }, dynamic: true },
         { type: "text-start", id: "0" },
         { type: "text-delta", id: "0", delta: "found" },
@@ -347,5 +358,67 @@ describe("issue 16.1: what providers say beside text", () => {
         { type: "text", text: "found" },
       ],
     });
+  });
+
+  test.each<[string, StreamPart[], object]>([
+    [
+      "failed",
+      [
+        ...searching,
+        {
+          type: "tool-result",
+          toolCallId: "w",
+          toolName: "web_search",
+          result: { type: "web_search_tool_result_error", errorCode: "max_uses_exceeded" },
+          isError: true,
+          dynamic: true,
+        },
+      ],
+      { type: "web_search_tool_result_error", errorCode: "max_uses_exceeded" },
+    ],
+    ["is lost", searching, { errorCode: "unavailable", message: expect.stringContaining("no result") }],
+  ])("a tool that the provider runs itself, whose result %s, goes back as its error", async (_, parts, value) => {
+    const model = mock([...parts, ...said("sorry")], said("ok"));
+    const { messages } = await runOf({ model }, inputOf(asks("search")));
+    const { end } = await runOf({ model }, inputOf([...messages, { id: "u2", role: "user", content: "more" }]));
+    expect(end.type).toBe(EventType.RUN_FINISHED);
+    expect(model.doStreamCalls[1]!.prompt[1]).toMatchObject({
+      content: [
+        { type: "tool-call", toolCallId: "w", providerExecuted: true },
+        { type: "tool-result", toolCallId: "w", output: { type: "error-json", value } },
+        { type: "text" },
+      ],
+    });
+  });
+
+  test("what the end of a stopped run made up for a tool of the provider goes back as an error", () => {
+    const made = { ...call("w", "web_search"), metadata: { providerExecuted: true } };
+    const content = JSON.stringify({ status: "stopped", message: "The run was stopped" });
+    const result: Message = { id: "t", role: "tool", toolCallId: "w", content };
+    expect(promptOf([{ id: "a", role: "assistant", toolCalls: [made] }, result, ...asks("more")])[0]).toMatchObject({
+      content: [{}, { output: { type: "error-json", value: { errorCode: "unavailable", status: "stopped" } } }],
+    });
+  });
+
+  test("a tool of the provider that waits for a tool of the agent has no result yet, and no error", async () => {
+    const own: StreamPart = { type: "tool-call", toolCallId: "o", toolName: "one", input: "{}" };
+    const model = mock([...searching, own], said("ok"));
+    await runOf({ model, tools: { one: { parameters: {}, execute: () => 1 } } }, inputOf(asks("search")));
+    const [, assistant, tool] = model.doStreamCalls[1]!.prompt;
+    expect(assistant?.content).toMatchObject([{ toolCallId: "w" }, { toolCallId: "o" }]);
+    expect(tool?.content).toMatchObject([{ toolCallId: "o" }]);
+  });
+
+  test("a tool of the provider that wants an approval ends the run with what to do; the next run goes on", async () => {
+    const wanted: StreamPart = { type: "tool-approval-request", approvalId: "p", toolCallId: "w" };
+    const model = mock([...searching, wanted], said("ok"));
+    const { end, messages } = await runOf({ model }, inputOf(asks("search")));
+    expect(end).toMatchObject({
+      type: EventType.RUN_ERROR,
+      code: "INVALID_REQUEST",
+      message: expect.stringContaining('"web_search"'),
+    });
+    const next = await runOf({ model }, inputOf([...messages, { id: "u2", role: "user", content: "more" }]));
+    expect(next.end.type).toBe(EventType.RUN_FINISHED);
   });
 });
