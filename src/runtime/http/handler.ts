@@ -132,7 +132,9 @@ async function answered(core: RuntimeCore, request: Request, handling: Handling)
   const failed = (error: unknown): Response =>
     (failure ??= core.failureResponse(pathname, error, route && ENDPOINTS[route.name][1])).clone();
   const respond = async (admitted: Admitted, opening: Opening): Promise<Answer<Response>> => {
-    const opened = admitted.isReplaced ? openRouted(admitted.request(), handling.basePath) : opening.opened;
+    const routed = admitted.isReplaced ? openRouted(admitted.request(), handling.basePath) : opening.opened;
+    // Where a replacement has no route either, the first refusal says what was wrong.
+    const opened = routed instanceof Response && opening.opened instanceof Response ? opening.opened : routed;
     if (opened instanceof Response) throw await refusalOf(core, opened, admitted.request(), handling);
     ({ route } = opened);
     const { request: asked } = opened;

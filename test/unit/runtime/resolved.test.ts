@@ -331,6 +331,31 @@ describe("what is wrong with a request is told behind the middleware, which sees
   });
 });
 
+describe("an envelope that is refused is refused alike where a middleware replaces each request", () => {
+  test.each<[string, RequestInit, number]>([
+    ["no POST", { method: "GET" }, 405],
+    ["no JSON", { body: "{" }, 400],
+    ["an unknown method", { body: '{"method":"nothing"}' }, 400],
+    ["a form", { body: "{}", headers: { "content-type": "text/plain" } }, 415],
+    ["too much", { body: "x".repeat(200) }, 413],
+    [
+      "a resource of no route",
+      { body: '{"method":"resource/request","params":{"path":"/x","httpMethod":"GET"}}' },
+      404,
+    ],
+  ])("%s", async (_, init, status) => {
+    for (const options of [
+      {},
+      { beforeRequestMiddleware: ({ request }: BeforeRequestContext) => new Request(request) },
+    ]) {
+      const runtime = runtimeWith({ maxBodyBytes: 100, ...options });
+      const handler = createRuntimeHandler({ runtime, mode: "single-route", basePath: "/api" });
+      const asked = new Request("http://localhost/api", { method: "POST", headers: JSON_TYPE, ...init });
+      expect((await handler(asked)).status).toBe(status);
+    }
+  });
+});
+
 test("an envelope whose body is a text is read as that, with and without a middleware", async () => {
   for (const watched of [false, true]) {
     const seen: unknown[] = [];
