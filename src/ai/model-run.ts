@@ -13,7 +13,7 @@ import { checkTools, repeatableIn } from "./check-tools.js";
 import { Answer, type MadeCall } from "./answer.js";
 import type { AiAgentOptions, AiRun, AiToolRun } from "./options.js";
 import { instructionsOf, PROVIDER_EXECUTED, promptOf, refusedTypes } from "./prompt.js";
-import { cutOff, failureOf, unasked, type ModelFailure } from "./provider-error.js";
+import { cutOff, failureOf, tooManySteps, unasked, type ModelFailure } from "./provider-error.js";
 import { redactor, type Redact } from "./redact.js";
 import { approvalOf, decisionOn, schemaOf, stateEvents, ToolBox, toolSetOf, type Fate } from "./tool-calls.js";
 
@@ -130,6 +130,8 @@ class ModelRun {
       const answer = yield* this.ask(step, step >= maxSteps, begun?.id);
       const text = (begun?.content ?? "") + answer.text;
       if (answer.calls.length === 0) return yield this.finished(undefined, await this.output(text));
+      // Models imitate calls of the thread, also where they have no tools.
+      if (step >= maxSteps) throw new Failed(tooManySteps);
       const waits = yield* this.settle(answer.calls.map((call) => ({ ...call, call })));
       if (waits) return yield this.finished(waits);
     }

@@ -1,4 +1,5 @@
 import { messageOf, RunnerError } from "../run/errors.js";
+import { isRecord } from "../run/json.js";
 import { printable, quoted } from "../run/printable.js";
 import { parseUrl } from "../wire/parse-url.js";
 import { retryAfterMs } from "../run/retry-after.js";
@@ -99,7 +100,7 @@ export function failureOf(error: unknown, redact: Redact, now: number): ModelFai
     case "AI_NoObjectGeneratedError":
       return fail("INVALID_OUTPUT", `The model's answer does not match the schema of its output${says}`);
     case "AI_ToolChoiceViolationError":
-      return fail("STEP_LIMIT", "The model went on calling tools after its last step. Allow more of them (maxSteps)");
+      return violationOf(error as object);
     case "AI_InvalidResponseDataError":
     case "AI_JSONParseError":
     case "AI_TypeValidationError":
@@ -161,6 +162,22 @@ export function failureOf(error: unknown, redact: Redact, now: number): ModelFai
   }
   if (told.name.startsWith("AI_")) return fail("INVALID_REQUEST", `The model could not be asked${says}`);
   return fail("AGENT_FAILED", said === "" ? "The agent failed" : said);
+}
+
+/** The last answer of a run called tools. */
+export const tooManySteps: ModelFailure = {
+  code: "STEP_LIMIT",
+  message: "The model went on calling tools after its last step. Allow more of them (maxSteps)",
+};
+
+/** The model did not heed the choice of tools that the request makes. */
+function violationOf(error: object): ModelFailure {
+  const choice: unknown = Reflect.get(error, "toolChoice");
+  // Only the last step has this choice.
+  if (isRecord(choice) && choice["type"] === "none") return tooManySteps;
+  const message =
+    "The model called no tool although settings.toolChoice demands one. Take another model, or leave it to it";
+  return { code: "INVALID_RESPONSE", message };
 }
 
 const malformed = (says: string): ModelFailure => ({

@@ -33,7 +33,7 @@ export type ModelErrorCode =
   | "PROVIDER_UNAVAILABLE"
   /** The server refused the request for another reason. */
   | "INVALID_REQUEST"
-  /** What the server sent is no answer of a model. */
+  /** What the server sent is no answer of a model, or calls none of the tools that `toolChoice` demands. */
   | "INVALID_RESPONSE"
   /** The answer does not match the schema of `output`. */
   | "INVALID_OUTPUT"

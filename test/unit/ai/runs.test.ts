@@ -152,6 +152,22 @@ describe("issue 16.1: an agent of a model", () => {
     expect(lastOf(messages)).toBe("enough");
   });
 
+  test("a model without tools that imitates calls of the thread is asked maxSteps times, and no more", async () => {
+    it.server.script(() => ({ calls: [{ name: "add", args: { a: 1, b: 1 } }] }));
+    const { end } = await runOf({ model: it.model, maxSteps: 3 }, inputOf(asks("for ever")));
+    expect(it.server.requests).toHaveLength(3);
+    expect(end).toMatchObject({ type: EventType.RUN_ERROR, code: "STEP_LIMIT" });
+  });
+
+  test("a model that heeds neither the last step nor a required tool is told apart", async () => {
+    it.server.script({ calls: [{ name: "add", args: { a: 1, b: 1 } }] }, { text: ["no tool"] });
+    const options = { model: it.model, tools: { add } };
+    const late = await runOf({ ...options, maxSteps: 1 }, inputOf(asks("hi")));
+    expect(late.end).toMatchObject({ code: "STEP_LIMIT", message: expect.stringContaining("maxSteps") });
+    const none = await runOf({ ...options, settings: { toolChoice: "required" } }, inputOf(asks("hi")));
+    expect(none.end).toMatchObject({ code: "INVALID_RESPONSE", message: expect.stringContaining("called no tool") });
+  });
+
   test("gives an object where it has an output schema; another answer is an error", async () => {
     it.server.script({ text: ['{"city":', '"Rome"}'] }, { text: ['{"town":1}'] });
     const options = { model: it.model, output: z.object({ city: z.string() }) };
