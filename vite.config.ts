@@ -6,6 +6,7 @@ import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config
 import { guidePages } from "./demo/guide-pages/plugin.js";
 import { respond } from "./demo/servers/model.mjs";
 import { chromiumFlags, findBrowser } from "./test/setup/browsers.mjs";
+import { ONE_START, packageChunks } from "./test/setup/chunks.js";
 import { LEFT_OUT } from "./test/setup/gate.mjs";
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
@@ -174,6 +175,7 @@ export default defineConfig(({ mode }) =>
           minify: false,
           lib: { entry: ENTRIES, formats: ["es"] },
           rolldownOptions: {
+            output: { codeSplitting: packageChunks(ENTRIES) },
             external: [
               /^@ag-ui\//,
               /^@langchain\//,
@@ -195,7 +197,7 @@ export default defineConfig(({ mode }) =>
         root: at("demo"),
         plugins: [devServerPolicy, scriptedModel, offline, guidePages(at("demo"))],
         resolve: { alias },
-        worker: { format: "es" },
+        worker: { format: "es", rolldownOptions: { output: { codeSplitting: ONE_START } } },
         server: { host: "127.0.0.1", port: 5173, fs: { allow: [at(".")] } },
         preview: { host: "127.0.0.1" },
         build: { target: "es2022", outDir: at("dist-demo"), emptyOutDir: true },

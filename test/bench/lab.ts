@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import type { Tab } from "../tabs/driver/browser.js";
 import { launch } from "../tabs/driver/launch.js";
+import { ONE_START } from "../setup/chunks.js";
 import { startBuilt } from "../tabs/driver/server.js";
 import { meterOf, type Meter } from "./meter.js";
 import type { CheckpointsBench } from "./pages/checkpoints.js";
@@ -94,7 +95,8 @@ export async function openLab(): Promise<Lab> {
       configFile: false,
       root: at("pages"),
       resolve: { tsconfigPaths: true },
-      worker: { format: "es" },
+      // As many files as in an app that has the package.
+      worker: { format: "es", rolldownOptions: { output: { codeSplitting: ONE_START } } },
       preview: { headers: ISOLATED },
     },
     [

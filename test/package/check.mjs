@@ -202,20 +202,24 @@ const checks = {
     }
     const sizes = await measure(paths, Object.keys(manifest.peerDependencies));
     console.log(
-      `\n${"entry".padEnd(24)}${["own min", "gzip", "whole min", "gzip"].map((it) => it.padStart(10)).join("")}`,
+      `\n${"entry".padEnd(24)}${["own min", "gzip", "whole min", "gzip", "files"].map((it) => it.padStart(10)).join("")}`,
     );
     for (const { name, own, whole } of sizes) {
-      console.log(name.padEnd(24) + [own.min, own.gzip, whole.min, whole.gzip].map(kilobytes).join(""));
+      const bytes = [own.min, own.gzip, whole.min, whole.gzip].map(kilobytes).join("");
+      console.log(name.padEnd(24) + bytes + String(whole.files).padStart(10));
     }
     fail(
-      sizes.flatMap(({ name, ...size }) =>
-        ["own", "whole"]
-          .filter((part) => !(size[part].gzip <= BUDGETS[name]?.[part]))
-          .map(
-            (part) =>
-              `${name}, ${part}: ${size[part].gzip} bytes, budget ${BUDGETS[name]?.[part]} (test/package/sizes.mjs)`,
-          ),
-      ),
+      sizes.flatMap(({ name, own, whole }) => {
+        const { files = Infinity, ...most } = BUDGETS[name] ?? {};
+        const has = [
+          { what: "own", is: own.gzip, most: most.own, unit: "bytes" },
+          { what: "whole", is: whole.gzip, most: most.whole, unit: "bytes" },
+          { what: "at the start", is: whole.files, most: files, unit: "files" },
+        ];
+        return has
+          .filter((part) => !(part.is <= part.most))
+          .map(({ what, is, most: budget, unit }) => `${name}, ${what}: ${is} ${unit}, budget ${budget} (sizes.mjs)`);
+      }),
     );
   },
 };
