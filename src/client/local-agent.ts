@@ -22,7 +22,7 @@ import { tell } from "./apply/hooks.js";
 import { ThreadFollower } from "./follower.js";
 import { attachFrames, runFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
-import { nothingNew } from "./own-runs.js";
+import { nothingNew, type OwnRun } from "./own-runs.js";
 import { asError } from "./read-until-done.js";
 import { ThreadAgent } from "./thread-agent.js";
 import { busyWith } from "./thread-run.js";
@@ -55,8 +55,6 @@ export interface LocalRunParameters extends RunAgentParameters {
   readonly whenOffline?: WhenOffline;
 }
 
-type Identified = RunAgentParameters & { readonly runId: string };
-
 const turns = new Lazy(() => loaded(import("./waiting/run-in-turn.js")));
 
 /**
@@ -72,12 +70,10 @@ export class LocalAgent extends ThreadAgent {
   private detached = 0;
   /** Ends the calls of {@link connectAgent} that wait for the follower. */
   private readonly waiting = new Set<() => void>();
-  /** Ids of runs that waited and were started by a host: they are read, not asked for. */
-  private readonly begun = new Set<string>();
   /** Resolves when it is known of the last run that may wait whether it does. */
   private turn: Promise<void> = Promise.resolve();
-  /** By run id, what resolves that. */
-  private readonly decided = new Map<string, () => void>();
+  /** The id of the run that {@link runAfterToolCalls} is about to ask for. */
+  private afterToolCalls: string | undefined;
   /** @hidden Emits why the host was not asked to stop a run. */
   readonly unstopped$ = new Subject<Error>();
   /** @hidden Emits when the follower has read the thread, also after it had failed to. */
@@ -131,16 +127,20 @@ export class LocalAgent extends ThreadAgent {
   override async runAgent(given?: LocalRunParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
     const { onBusy = "reject", whenOffline = "fail", runId = randomId(), ...others } = given ?? {};
     const parameters = { ...others, runId };
-    this.ownRuns.ask(runId);
+    const afterToolCalls = runId === this.afterToolCalls;
+    // Of this call alone: what the run asks may be answered under its id.
+    if (afterToolCalls) this.afterToolCalls = undefined;
+    const own = this.ownRuns.ask({ runId, onBusy, afterToolCalls });
     try {
-      return await this.runAsked(parameters, subscriber, onBusy, whenOffline);
+      return await this.runAsked(own, parameters, subscriber, onBusy, whenOffline);
     } finally {
-      this.ownRuns.settle(runId);
+      this.ownRuns.settle(own);
     }
   }
 
   private async runAsked(
-    parameters: Identified,
+    own: OwnRun,
+    parameters: RunAgentParameters,
     subscriber: AgentSubscriber | undefined,
     onBusy: OnBusy,
     whenOffline: WhenOffline,
@@ -149,28 +149,20 @@ export class LocalAgent extends ThreadAgent {
     if (onBusy === "queue" || whenOffline === "wait") {
       const { messages, ...input } = this.prepareRunAgentInput(parameters);
       // What an earlier call takes along, which the host has not answered yet, is no part of this one.
-      const others = new Set([...this.inTurn.values()].flatMap((it) => it.input.messages.map(({ id }) => id)));
+      const others = new Set(
+        this.ownRuns.all.flatMap(({ request }) => request?.input.messages.map(({ id }) => id) ?? []),
+      );
       const isOthers = ({ id }: Message): boolean => others.has(id) && this.known.isUnsent(id);
-      const request = this.requestOf({ ...input, messages: messages.filter((message) => !isOthers(message)) });
+      const request = this.requestOf({ ...input, messages: messages.filter((message) => !isOthers(message)) }, own);
       if (request.partial !== undefined) {
-        return this.runInTurn({ run: request, onBusy, whenOffline }, parameters, subscriber);
+        return this.runInTurn(own, { run: request, onBusy, whenOffline }, parameters, subscriber);
       }
     }
     const { value: run } = this.runState$;
-    if (onBusy !== "supersede" && run.is === "running" && run.runId !== parameters.runId) {
+    if (onBusy !== "supersede" && run.is === "running" && run.runId !== own.runId) {
       throw busyWith(this.threadId, run);
     }
-    return this.start(parameters, subscriber, onBusy);
-  }
-
-  private async start(
-    parameters: Identified,
-    subscriber: AgentSubscriber | undefined,
-    onBusy: OnBusy,
-  ): Promise<RunAgentResult> {
-    const { runId } = parameters;
-    if (onBusy === "supersede") this.supersedes.add(runId);
-    return this.runSession(parameters, subscriber).finally(() => this.supersedes.delete(runId));
+    return this.runSession(parameters, subscriber);
   }
 
   private runSession(parameters: RunAgentParameters, subscriber: AgentSubscriber | undefined): Promise<RunAgentResult> {
@@ -188,11 +180,12 @@ export class LocalAgent extends ThreadAgent {
   }
 
   private async runInTurn(
+    own: OwnRun,
     request: EnqueueRequest,
-    parameters: Identified,
+    parameters: RunAgentParameters,
     subscriber: AgentSubscriber | undefined,
   ): Promise<RunAgentResult> {
-    const { runId } = parameters;
+    const { runId } = own;
     const { threadId, input } = request.run;
     const ids = new Set(input.messages.map(({ id }) => id));
     const held = this.messages.filter(({ id }) => ids.has(id));
@@ -201,10 +194,10 @@ export class LocalAgent extends ThreadAgent {
     };
     // Somebody else's answer streams: it is not to continue behind a message that comes later.
     if (this.runState$.value.is === "running") takeOut();
-    this.inTurn.set(runId, { ...request.run, onBusy: request.onBusy });
+    own.request = { ...request.run, onBusy: request.onBusy };
     const before = this.turn;
-    this.turn = new Promise((resolve) => this.decided.set(runId, resolve));
-    const decide = (): void => this.decided.get(runId)?.();
+    let decide!: () => void;
+    this.turn = new Promise((resolve) => (own.decide = decide = resolve));
     // In the order of the calls: the next one is asked for when this one has begun, or waits. Before any code is loaded: a
     // page that is closed right now has asked.
     const asked = before.then(() => this.link.call("enqueue", request));
@@ -216,21 +209,22 @@ export class LocalAgent extends ThreadAgent {
       show: (messages) => this.show(messages),
       decide,
       waits: () => {
-        if (this.ownRuns.isAbortAsked(runId)) this.cancel(threadId, runId);
-        this.ownRuns.settle(runId);
+        if (own.isAbortAsked === true) this.cancel(threadId, runId);
+        own.isAbortAsked = false;
+        own.is = "waits";
         // Its run may have begun before this agent is told that it waits.
         takeOut();
         this.waits$.next(runId);
       },
       // The host has said that it may begin: what this agent shows may be behind.
-      run: () => this.start(parameters, subscriber, request.onBusy),
+      run: () => this.runSession(parameters, subscriber),
       attach: async () => {
         await this.ownRuns.sessionsEnded();
         if (this.threadId !== threadId) return nothingNew();
         // The run is there: what this agent knows to be open is no reason to refuse it.
         this.pendingInterrupts = [];
-        this.begun.add(runId);
-        return this.runSession(parameters, subscriber).finally(() => this.begun.delete(runId));
+        own.isStarted = true;
+        return this.runSession(parameters, subscriber);
       },
       unseen: (queued) => {
         const { agentId } = request.run;
@@ -245,8 +239,6 @@ export class LocalAgent extends ThreadAgent {
       return await runInTurn(parts, request.run, { asked, held }, subscriber);
     } finally {
       decide();
-      this.decided.delete(runId);
-      this.inTurn.delete(runId);
     }
   }
 
@@ -386,11 +378,11 @@ export class LocalAgent extends ThreadAgent {
   override run(input: RunAgentInput): Observable<BaseEvent> {
     return defer(() => {
       const { runId } = input;
-      const request = this.requestOf(input);
+      const own = this.ownRuns.of(runId);
+      const request = this.requestOf(input, own);
       const { threadId } = request;
       const release = this.hold();
-      this.ownRuns.begin(runId);
-      this.unanswered.add(runId);
+      const end = this.ownRuns.begin(own);
       const before = this.cursor;
       let cursor: Cursor | undefined;
       const overlaps = this.readings > 0;
@@ -402,17 +394,18 @@ export class LocalAgent extends ThreadAgent {
       let run: LiveRun | undefined;
       const accept = (accepted: LiveRun): void => {
         run = accepted;
-        this.decided.get(runId)?.();
+        own.decide?.();
         if (run.unrecorded !== true) this.ownRuns.accepted++;
-        if (this.ownRuns.isAbortAsked(runId)) this.requestStop(threadId, runId);
-        this.unanswered.delete(runId);
+        if (own.isAbortAsked === true) this.requestStop(threadId, runId);
+        own.is = "live";
         this.left$.next();
       };
-      const frames$ = this.begun.has(runId)
-        ? attachFrames(this.link, { threadId, agentId: request.agentId, runId }).pipe(
-            tap((frame) => frame.type === "run" && accept(frame.run)),
-          )
-        : runFrames(this.link, request, accept);
+      const frames$ =
+        own.isStarted === true
+          ? attachFrames(this.link, { threadId, agentId: request.agentId, runId }).pipe(
+              tap((frame) => frame.type === "run" && accept(frame.run)),
+            )
+          : runFrames(this.link, request, accept);
       return frames$.pipe(
         whenStageIsLoaded(),
         tap((frame) => {
@@ -438,8 +431,7 @@ export class LocalAgent extends ThreadAgent {
         // A middleware gets each event by itself.
         this.hasMiddlewares ? mergeMap((event) => this.joined.eventsOf(event)) : this.joined.before(),
         finalize(() => {
-          this.ownRuns.end(runId);
-          this.unanswered.delete(runId);
+          end();
           this.refused = run === undefined ? runId : undefined;
           const isRecorded = run !== undefined && run.unrecorded !== true && this.toldOf === threadId;
           if (isRecorded && settled === "no") this.leftMidRun();

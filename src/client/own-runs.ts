@@ -1,54 +1,86 @@
 import type { RunAgentResult } from "@ag-ui/client";
+import type { OnBusy, RunRequest } from "../wire/shapes.js";
 
 /** What `runAgent` and `connectAgent` resolve with where they brought nothing. */
 export const nothingNew = (): RunAgentResult => ({ result: undefined, newMessages: [] });
 
+/** A run that this agent was asked for, until the call has ended. */
+export interface OwnRun {
+  readonly runId: string;
+  /**
+   * `asked`: not begun, or over. `waits`: it is in the log, and a host begins it. `unanswered`: the host was asked to run it;
+   * `live`: the host does.
+   */
+  is: "asked" | "waits" | "unanswered" | "live";
+  readonly onBusy?: OnBusy;
+  /** It goes on with the results of tool calls, and with nothing else. */
+  readonly afterToolCalls?: boolean;
+  /** A stop was requested; while it is not in the log, it is requested again once it is. */
+  isAbortAsked?: boolean;
+  /** Of a run that may wait: what the host was asked for. */
+  request?: RunRequest;
+  /** A host has started it, after it waited: it is read, not asked for. */
+  isStarted?: boolean;
+  /** Of a run that may wait: called when it is known whether it does. */
+  decide?: () => void;
+}
+
 /** The runs that an agent started itself, and the sessions of its pipeline. */
 export class OwnRuns {
-  /** Ids of runs that are not over; an id may occur twice: the answer to an interrupt may reuse it. */
-  private readonly runs: string[] = [];
+  /** In the order of the calls; an id may occur twice: the answer to an interrupt may reuse it. */
+  private readonly runs = new Set<OwnRun>();
   private readonly sessions = new Set<Promise<unknown>>();
-  private readonly abortAsked = new Set<string>();
-  /** Ids of runs that were asked for, also before they begin. */
-  private readonly asked = new Set<string>();
   /** How many of them were recorded in the log. */
   accepted = 0;
   /** The id of the one that was begun last. */
   last: string | undefined;
 
   /** A run is asked for: it can be aborted from now on. */
-  ask(runId: string): void {
-    this.asked.add(runId);
+  ask(run: Omit<OwnRun, "is">): OwnRun {
+    const own: OwnRun = { ...run, is: "asked" };
+    this.runs.add(own);
+    return own;
   }
 
-  /** It is over, was refused, or waits in the log. */
-  settle(runId: string): void {
-    this.asked.delete(runId);
-    this.abortAsked.delete(runId);
+  /** The call of it has ended. */
+  settle(own: OwnRun): void {
+    this.runs.delete(own);
   }
 
-  begin(runId: string): void {
-    this.last = runId;
-    this.runs.push(runId);
+  /** The run of this id that was asked for last, and does not stream; a new one if nobody asked for it. */
+  of(runId: string): OwnRun {
+    return this.all.findLast((own) => own.runId === runId && !isLive(own)) ?? { runId, is: "asked" };
   }
 
-  end(runId: string): void {
-    this.runs.splice(this.runs.indexOf(runId), 1);
-    this.abortAsked.delete(runId);
+  /** The host is asked for it. @returns call it when it streams no more */
+  begin(own: OwnRun): () => void {
+    const isAsked = this.runs.has(own);
+    this.runs.add(own);
+    own.is = "unanswered";
+    this.last = own.runId;
+    return () => {
+      own.is = "asked";
+      if (!isAsked) this.settle(own);
+    };
   }
 
-  /** Ids of runs that are not over. */
-  get live(): readonly string[] {
+  get all(): readonly OwnRun[] {
     return [...this.runs];
   }
 
-  /** A stop was requested of all; for a run that is not in the log yet it is requested again once it is. */
-  askAbortOfAll(): void {
-    for (const runId of [...this.asked, ...this.runs]) this.abortAsked.add(runId);
+  /** Ids of runs that stream, or for which the host was asked. */
+  get live(): readonly string[] {
+    return this.all.filter(isLive).map(({ runId }) => runId);
   }
 
-  isAbortAsked(runId: string): boolean {
-    return this.abortAsked.has(runId);
+  /** Whether the host was asked for a run of this id, and has not answered: if it is refused, its caller has to know. */
+  isUnanswered(runId: string): boolean {
+    return this.all.some((own) => own.runId === runId && own.is === "unanswered");
+  }
+
+  /** A stop is requested of all. Those that wait are the log's. */
+  askAbortOfAll(): void {
+    for (const own of this.runs) if (own.is !== "waits") own.isAbortAsked = true;
   }
 
   /** Runs a session of the pipeline. */
@@ -72,3 +104,5 @@ export class OwnRuns {
     await Promise.allSettled(this.sessions);
   }
 }
+
+const isLive = ({ is }: OwnRun): boolean => is === "unanswered" || is === "live";

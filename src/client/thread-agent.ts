@@ -19,7 +19,7 @@ import { EarlierMessages } from "./earlier-messages.js";
 import { attachFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
 import { KnownMessages } from "./known-messages.js";
-import { OwnRuns } from "./own-runs.js";
+import { OwnRuns, type OwnRun } from "./own-runs.js";
 import { threadRunAfter, type ThreadRun } from "./thread-run.js";
 
 /** What an agent knows of its thread: how far it has read, what it was told, and what it asks its host for. */
@@ -36,16 +36,8 @@ export abstract class ThreadAgent extends ApplyingAgent {
   protected historyByRun: boolean | undefined;
   /** Emits when the agent is of another thread, or might leave a run that it could not leave before. */
   protected readonly left$ = new Subject<void>();
-  /** Ids of own runs that the host has not answered: whether one is refused, its caller has to know. */
-  protected readonly unanswered = new Set<string>();
-  /** By run id, what a run that may wait was asked for with. */
-  protected readonly inTurn = new Map<string, RunRequest>();
   /** @hidden Emits the ids of this agent's runs that begin to wait in the log. */
   readonly waits$ = new Subject<string>();
-  /** Ids of runs that take the place of a live one. */
-  protected readonly supersedes = new Set<string>();
-  /** The id of a run that goes on with the results of tool calls, and with nothing else. */
-  protected afterToolCalls: string | undefined;
   /** @hidden Who executes the run of this id, where that is another agent than `agentId`. */
   runsAs: { readonly runId: string; readonly agentId: string | undefined } | undefined;
   /** @hidden The id of the own run that ended last, if the host did not take it. */
@@ -84,7 +76,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
     subscribers: AgentSubscriber[],
   ): Observable<AgentStateMutation> {
     const { threadId, runId } = input;
-    const left$ = this.left$.pipe(filter(() => this.toldOf !== threadId && !this.unanswered.has(runId)));
+    const left$ = this.left$.pipe(filter(() => this.toldOf !== threadId && !this.ownRuns.isUnanswered(runId)));
     const own$ = events$.pipe(
       takeUntil(left$),
       takeWhile(() => this.threadId === threadId),
@@ -92,15 +84,14 @@ export abstract class ThreadAgent extends ApplyingAgent {
     return super.apply(input, own$, subscribers);
   }
 
-  protected requestOf(input: RunAgentInput): RunRequest {
+  protected requestOf(input: RunAgentInput, { request, afterToolCalls, onBusy }: OwnRun): RunRequest {
     // The page may have set another thread while hooks were awaited.
     const { threadId } = input;
-    const known = this.inTurn.get(input.runId);
-    if (known?.threadId === threadId) return known;
+    if (request?.threadId === threadId) return request;
     const agentId = (input.runId === this.runsAs?.runId ? this.runsAs.agentId : this.agentId)!;
     const after = {
-      ...(input.runId === this.afterToolCalls && { afterToolCalls: true as const }),
-      ...(this.supersedes.has(input.runId) && { onBusy: "supersede" as const }),
+      ...(afterToolCalls === true && { afterToolCalls }),
+      ...(onBusy === "supersede" && { onBusy }),
     };
     const news = this.known.news(input.messages);
     if (news === undefined) {

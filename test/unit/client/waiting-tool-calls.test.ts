@@ -1,7 +1,8 @@
+import { EventType, type BaseEvent } from "@ag-ui/client";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { FrontendTools, type FrontendTool, type ToolCallContext } from "../../../src/client/tools/frontend-tools.js";
 import { runFrontendTools } from "../../../src/client/tools/run-frontend-tools.js";
-import { freshDb, gated } from "../runner/kit.js";
+import { agentOf, freshDb, gated } from "../runner/kit.js";
 import { caller, callsAre, host, runsOf, shows, texts, tool, toolMessages } from "./frontend-tools-kit.js";
 
 describe("a thread whose calls wait", () => {
@@ -99,6 +100,31 @@ describe("a thread whose calls wait", () => {
     await toolCalls.answer(answer);
     await shows(one, "a: x");
   });
+});
+
+test("a run with results of tools that asks a person is answered under its own id", async () => {
+  const asking = agentOf(async function* ({ threadId, runId, messages, resume }): AsyncGenerator<BaseEvent> {
+    if (resume !== undefined) return;
+    if (messages.at(-1)?.role === "tool") {
+      const interrupts = [{ id: "ask", reason: "confirm" }];
+      yield { type: EventType.RUN_FINISHED, threadId, runId, outcome: { type: "interrupt", interrupts } } as BaseEvent;
+      return;
+    }
+    yield { type: EventType.TOOL_CALL_START, toolCallId: "call", toolCallName: "a" } as BaseEvent;
+    yield { type: EventType.TOOL_CALL_END, toolCallId: "call" } as BaseEvent;
+  });
+  const one = host({ caller: asking }).tab(tool("a", () => "x"));
+  await one.store.send("a");
+  const { agent } = one.store;
+  await vi.waitFor(() => expect(agent.pendingInterrupts).toHaveLength(1), 10_000);
+  const { runId } = (await runsOf(one))[0]!;
+  await agent.runAgent({ runId, resume: [{ interruptId: "ask", status: "resolved" }] });
+  const runs = (await runsOf(one)).map((run) => [run.runId === runId, run.status]);
+  expect(runs).toEqual([
+    [true, "finished"],
+    [true, "finished"],
+    [false, "finished"],
+  ]);
 });
 
 test("a LocalAgent without a store runs the tools of its page", async () => {
