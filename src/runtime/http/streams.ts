@@ -11,7 +11,7 @@ import type { SseEvent } from "./sse.js";
 /** A stream for one reader. */
 export interface ReaderStream {
   readonly source: AsyncIterable<readonly SseEvent[]>;
-  /** Resolves when everything was read, or the reader disconnected; `left`: before the end. */
+  /** Resolves when everything was read; `left`: when the reader disconnected, or the stream failed, before the end. */
   readonly over: Promise<"read" | "left">;
 }
 
@@ -160,7 +160,7 @@ function readerStream(
             if (next.done === true) end("read");
             return next;
           } catch (error) {
-            end("read");
+            end("left");
             throw error;
           }
         },

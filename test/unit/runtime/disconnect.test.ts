@@ -95,6 +95,17 @@ describe("a reader over HTTP that leaves in the middle of a run", () => {
   });
 });
 
+test("a reader that the runtime itself cuts off stops it as one that leaves", async () => {
+  const filterEvent = (): never => {
+    throw new Error("of the filter");
+  };
+  const { run, runner, status } = await serving({ onDisconnect: "stop", filterEvent });
+  const response = await run({});
+  await response.text().catch(() => undefined);
+  await vi.waitFor(async () => expect(await status()).toBe("stopped"));
+  expect(await runner.isRunning({ threadId: "t" })).toBe(false);
+});
+
 test("who reads a run to its end stops nothing", async () => {
   const { url, runner } = await serving({ onDisconnect: "stop" });
   const stop = vi.spyOn(runner, "stop");
