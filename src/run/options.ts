@@ -4,7 +4,16 @@ import { invalidInput } from "./errors.js";
 /** What an option must be. */
 export type Check = readonly [is: (given: unknown) => boolean, must: string];
 
-const isWhole = (given: unknown): boolean => Number.isSafeInteger(given) || given === Infinity;
+/** A whole number: a count, or a time in ms. `endless`: or Infinity. */
+export const whole = (least: number, { most = Infinity, endless = true } = {}): Check => [
+  (given) =>
+    (endless && given === Infinity) || (Number.isSafeInteger(given) && least <= Number(given) && Number(given) <= most),
+  `a whole number, at least ${least}${most === Infinity ? "" : `, at most ${most}`}${endless ? ", or Infinity" : ""}`,
+];
+export const oneOf = <T extends string>(...all: readonly T[]): Check => [
+  (given) => (all as readonly unknown[]).includes(given), // any value may be given
+  `one of ${all.join(", ")}`,
+];
 
 export const FLAG: Check = [(given) => typeof given === "boolean", "true or false"];
 export const FUNCTION: Check = [(given) => typeof given === "function", "a function"];
@@ -22,15 +31,9 @@ export const SWITCH: Check = [(given) => FLAG[0](given) || OBJECT[0](given), "tr
 const CLONABLE: Check = [isClonable, "what can be cloned"];
 export const TEXTS: Check = [(given) => Array.isArray(given) && given.every(TEXT[0]), "a list of strings"];
 export const NUMBER: Check = [(given) => typeof given === "number" && given >= 0, "a number, 0 or more"];
-export const COUNT: Check = [
-  (given) => isWhole(given) && Number(given) >= 0,
-  "a whole number, at least 0, or Infinity",
-];
+export const COUNT: Check = /* @__PURE__ */ whole(0);
 /** A time-out, in ms: with 0 nothing would be in time. */
-export const TIMEOUT: Check = [
-  (given) => isWhole(given) && Number(given) >= 1,
-  "a whole number, at least 1, or Infinity",
-];
+export const TIMEOUT: Check = /* @__PURE__ */ whole(1);
 
 /** The methods of a `Clock`. */
 export const CLOCK = ["now", "elapsed", "after"] as const;

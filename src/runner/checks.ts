@@ -3,21 +3,15 @@ import { invalidInput } from "../run/errors.js";
 import { CONTEXT, issuesOf, known, MESSAGE, RESUME_ENTRY, TOOL, type Check } from "../run/input-shape.js";
 import { commandOf } from "../run/interrupts.js";
 import { cloneJson, flawOf } from "../run/json.js";
-import type { RunStatus, ThreadUpdate } from "../run/types.js";
+import { checkKind, FLAG, ID } from "../run/options.js";
+import type { ThreadUpdate } from "../run/types.js";
 
 function refuse(field: string, must: string): never {
   throw invalidInput(field, `${field} must ${must}`);
 }
 
 /** @throws RunnerError `invalid-input` */
-export function checkId(name: "threadId" | "runId" | "dbName", id: unknown): void {
-  if (typeof id !== "string" || id === "") refuse(name, "be a string that is not empty");
-}
-
-/** AG-UI lets a message have any string for its id, "" too. @throws RunnerError `invalid-input` */
-export function checkMessageId(name: "before" | "branchBefore", id: unknown): void {
-  if (typeof id !== "string") refuse(name, "be a string");
-}
+export const checkId = (name: "threadId" | "runId", id: unknown): void => checkKind(name, id, ID);
 
 function checkFlaw(value: unknown, field: string): void {
   const flaw = flawOf(value);
@@ -111,11 +105,6 @@ function jsonOfRequest(input: RunAgentInput): string {
   }
 }
 
-/** @throws RunnerError `invalid-input` */
-export function checkOneOf(field: string, value: unknown, choices: readonly string[]): void {
-  if (!choices.includes(value as string)) refuse(field, `be one of ${choices.join(", ")}`);
-}
-
 /**
  * A number in a query, rounded down and clamped to `most`; at least 0, or -1 where that is the preset.
  *
@@ -127,21 +116,6 @@ export function checkNumber(field: string, value: unknown, preset: number, most 
   return Math.min(Math.max(Math.min(preset, 0), Math.floor(value)), most);
 }
 
-const STATUSES: ReadonlySet<unknown> = new Set<RunStatus>([
-  "running",
-  "finished",
-  "errored",
-  "stopped",
-  "superseded",
-  "broken",
-]);
-
-/** @throws RunnerError `invalid-input` */
-export function checkStatus(status: RunStatus | undefined): RunStatus | undefined {
-  if (status !== undefined && !STATUSES.has(status)) refuse("status", "be the status of a run");
-  return status;
-}
-
 /** Longest title of a thread, in UTF-16 code units, as an input's `maxlength` counts. */
 const MAX_TITLE = 200;
 
@@ -150,10 +124,6 @@ function checkTitle(value: unknown): string {
   if (title === "" || title.length > MAX_TITLE)
     refuse("title", `be a string of at most ${MAX_TITLE} characters that is not blank`);
   return title;
-}
-
-function checkBoolean(field: string, value: unknown): boolean {
-  return typeof value === "boolean" ? value : refuse(field, "be true or false");
 }
 
 /**
@@ -170,28 +140,13 @@ export function checkThreadUpdate(update: unknown): ThreadUpdate {
         break;
       case "archived":
       case "pinned":
-        if (value !== undefined) checked[field] = checkBoolean(field, value);
+        if (value === undefined) break;
+        checkKind(field, value, FLAG);
+        checked[field] = value as boolean; // checked
         break;
       default:
         refuse("update", "have no fields but title, archived and pinned");
     }
   }
   return checked;
-}
-
-/**
- * An option that is a time in ms or a count.
- *
- * @throws RunnerError `invalid-input`
- */
-export function checkOption(
-  field: string,
-  value: number | undefined,
-  { least, most, endless }: { readonly least: number; readonly most?: number; readonly endless: boolean },
-): void {
-  if (value === undefined || (endless && value === Infinity)) return;
-  if (!Number.isSafeInteger(value) || value < least || value > (most ?? Infinity)) {
-    const upTo = most === undefined ? "" : `, at most ${most}`;
-    refuse(field, `be a whole number, at least ${least}${upTo}${endless ? ", or Infinity" : ""}`);
-  }
 }

@@ -2,7 +2,7 @@ import type { BaseEvent, Message, State } from "@ag-ui/client";
 import { locksOf } from "../platform/locks.js";
 import { DEFAULT_MEMORY_NAME, hostLifeLockName, userDbName } from "../platform/names.js";
 import type { ThreadRecord } from "../run/contract.js";
-import { checkKind, checkNames, ID, type Names } from "../run/options.js";
+import { checkKind, checkNames, ID, oneOf, type Names } from "../run/options.js";
 import { memoryRunStore } from "../storage/memory/memory-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
 import {
@@ -13,7 +13,6 @@ import {
   type MemoryHome,
   type MemoryHost,
 } from "./memory-home.js";
-import { checkOneOf } from "./checks.js";
 import { LIMITS_ELSEWHERE, RUNNER_NAMES, type LocalAgentRunnerOptions } from "./options.js";
 import type { ThreadListQuery, ThreadSummary } from "../wire/shapes.js";
 import { forOlder } from "../wire/protocol-versions.js";
@@ -32,7 +31,7 @@ export interface InMemoryAgentRunnerOptions extends LocalAgentRunnerOptions {
   readonly limits?: MemoryLimits;
 }
 
-const NAMES: Names<InMemoryAgentRunnerOptions> = { ...RUNNER_NAMES, dbName: ID, store: true };
+const NAMES: Names<InMemoryAgentRunnerOptions> = { ...RUNNER_NAMES, dbName: ID, store: oneOf("shared", "isolated") };
 
 /** Releases what a home holds for a runner that was garbage-collected without being closed. */
 const abandoned = new FinalizationRegistry<{
@@ -61,7 +60,6 @@ export class InMemoryAgentRunner extends LocalAgentRunner {
     checkNames(options, NAMES, { of: "InMemoryAgentRunner", elsewhere: LIMITS_ELSEWHERE });
     const { store = "shared" } = options;
     const dbName = userDbName(options.user, options.dbName ?? DEFAULT_MEMORY_NAME);
-    checkOneOf("store", store, ["shared", "isolated"]);
     const home = store === "isolated" ? newMemoryHome() : sharedMemoryHome(dbName);
     super(
       {

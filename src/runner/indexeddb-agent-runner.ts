@@ -11,7 +11,7 @@ import { ENCRYPTION, type EncryptionOption } from "../storage/encryption-option.
 import { indexedDBRunStore } from "../storage/indexeddb/indexeddb-run-store.js";
 import { LocalAgentRunner } from "./local-agent-runner.js";
 import { LIMITS_ELSEWHERE, RUNNER_NAMES, type LocalAgentRunnerOptions } from "./options.js";
-import type { RunnerLimits } from "./keep/limits.js";
+import { LIMITS } from "./keep/limits.js";
 
 export interface IndexedDBAgentRunnerOptions extends LocalAgentRunnerOptions {
   /** Name of the database. Runners of one name share it, in any context. Default "ag-ui-local-runtime". */
@@ -32,7 +32,6 @@ const NAMES: Names<IndexedDBAgentRunnerOptions> = {
   openChannel: FUNCTION,
   locks: ["hold", "whenFree", "tryHold", "steal"],
 };
-const LIMITS: Names<RunnerLimits> = { maxThreads: true, maxRunsPerThread: true };
 
 /**
  * Runs agents and keeps their threads in IndexedDB. Events are committed before they are handed out, so they survive

@@ -17,7 +17,7 @@ import { invalidInput, RunnerError } from "../run/errors.js";
 import { LeftOut } from "../run/input-shape.js";
 import { isAnswer } from "../run/interrupts.js";
 import { isBusy } from "../run/life.js";
-import { checkKind, OBJECT } from "../run/options.js";
+import { checkKind, OBJECT, TEXT, whole } from "../run/options.js";
 import type { Cursor, LockState, ThreadUpdate } from "../run/types.js";
 import { lostTo, type Lost } from "../wire/lost.js";
 import { checkAttach, checkStop, checkThread } from "../wire/checks.js";
@@ -34,15 +34,7 @@ import type {
 import type { Outbox } from "./outbox.js";
 import { runningAgents } from "./agent/running.js";
 import { attach, refuseLocked, type AttachContext, type AttachOptions } from "./read/attach.js";
-import {
-  checkId,
-  checkInput,
-  checkMessageId,
-  checkMessages,
-  checkOption,
-  checkThreadUpdate,
-  fingerprint,
-} from "./checks.js";
+import { checkId, checkInput, checkMessages, checkThreadUpdate, fingerprint } from "./checks.js";
 import { checkRequestWeight } from "./agent/event-limits.js";
 import type { Asked } from "./history/baseline.js";
 import type { LiveRunRequest } from "./request.js";
@@ -52,7 +44,7 @@ import { RunnerEngine } from "./engine.js";
 import type { Eviction } from "./keep/limits.js";
 import type { LiveRun } from "./live/live-run.js";
 import { connectsForOlder, runsForOlder, streamFor } from "./older-callers.js";
-import { checkOptions, type LocalAgentRunnerOptions, type RunnerPreset } from "./options.js";
+import type { LocalAgentRunnerOptions, RunnerPreset } from "./options.js";
 import { here } from "./history/here.js";
 import type { ElsewhereParts, RunnerParts } from "./parts.js";
 import type { ThreadReads } from "./read/reads.js";
@@ -103,7 +95,6 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   protected constructor(preset: RunnerPreset, options: LocalAgentRunnerOptions) {
     checkKind("preset", preset, [OBJECT[0], "a runner's own: make an IndexedDBAgentRunner or an InMemoryAgentRunner"]);
     super();
-    checkOptions(options);
     this.engine = new RunnerEngine(preset, options);
     const { parts, outdated, deleted$, evicted$ } = this.engine;
     this.hostId = parts.hostId;
@@ -229,7 +220,8 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     checkId("threadId", request.threadId);
     checkKind("input", request.input, OBJECT);
     const weighed = checkRequestWeight(request.input, request.persistedInputMessages, this.engine.parts.eventLimits);
-    if (request.branchBefore !== undefined) checkMessageId("branchBefore", request.branchBefore);
+    // AG-UI lets a message have any string for its id, "" too.
+    if (request.branchBefore !== undefined) checkKind("branchBefore", request.branchBefore, TEXT);
     const persisted = weighed.persisted ?? undefined;
     const persistedInputMessages =
       persisted === undefined ? persisted : checkMessages(persisted, "persistedInputMessages");
@@ -476,7 +468,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   async activateRun(threadId: string, runId: string, runIndex?: number): Promise<void> {
     checkId("threadId", threadId);
     checkId("runId", runId);
-    checkOption("runIndex", runIndex, { least: 0, endless: false });
+    if (runIndex !== undefined) checkKind("runIndex", runIndex, whole(0, { endless: false }));
     await this.here(threadId);
     const { store } = this.engine.parts;
     await store.readable?.();
@@ -504,7 +496,8 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   /**
    * Deletes every thread, even pinned ones. Live runs are stopped first, also those of other hosts.
    *
-   * @returns how many were deleted. Errors: RunnerError `thread-busy` where a run could not be stopped in time
+   * @returns how many were deleted. Errors, after all other threads were deleted: RunnerError `thread-busy` where a run could
+   *   not be stopped in time
    */
   clearThreads(): Promise<number> {
     return this.engine.clearThreads();

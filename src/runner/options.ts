@@ -3,17 +3,15 @@ import type { Clock } from "../platform/clock.js";
 import type { MakeId } from "../platform/ids.js";
 import type { Locks } from "../platform/locks.js";
 import type { Logger } from "../platform/log.js";
-import { invalidInput } from "../run/errors.js";
-import { checkKind, CLOCK, FUNCTION, LIST, USER, type Elsewhere, type Names } from "../run/options.js";
+import { CLOCK, COUNT, FUNCTION, oneOf, TIMEOUT, USER, whole, type Elsewhere, type Names } from "../run/options.js";
 import type { AtFailurePoint } from "../run/failure-points.js";
 import type { OnOpened } from "../storage/encryption/key-ring.js";
 import type { RunStore } from "../storage/run-store.js";
 import { INPUT_FIELDS, type InputField } from "./agent/accept.js";
-import { checkOneOf, checkOption } from "./checks.js";
 import type { ConcurrentRunPolicy } from "./parts.js";
 import type { Durability } from "../wire/shapes.js";
 import type { EventLimits } from "./agent/event-limits.js";
-import { checkLimits, type RunnerLimits } from "./keep/limits.js";
+import type { RunnerLimits } from "./keep/limits.js";
 
 /** Options of every runner. */
 export interface LocalAgentRunnerOptions {
@@ -77,17 +75,19 @@ export interface RunnerPreset {
   readonly deleteStore: () => Promise<void>;
 }
 
-/** The names of {@link LocalAgentRunnerOptions}. */
+const INPUT_FIELD = oneOf(...INPUT_FIELDS);
+
+/** The names of {@link LocalAgentRunnerOptions}; `limits` and `eventLimits` are checked where they are read. */
 export const RUNNER_NAMES: Names<LocalAgentRunnerOptions> = {
   user: USER,
-  stopGraceMs: true,
-  maxRunMs: true,
-  onConcurrentRun: true,
-  maxQueuedRuns: true,
-  recordInput: true,
+  stopGraceMs: whole(0, { endless: false }),
+  maxRunMs: TIMEOUT,
+  onConcurrentRun: oneOf<ConcurrentRunPolicy>("throw", "supersede", "queue"),
+  maxQueuedRuns: COUNT,
+  recordInput: [(given) => Array.isArray(given) && given.every(INPUT_FIELD[0]), `a list: ${INPUT_FIELD[1]}`],
   limits: true,
   eventLimits: true,
-  logger: true,
+  logger: ["error", "warn"],
   clock: CLOCK,
   makeId: FUNCTION,
   atFailurePoint: FUNCTION,
@@ -99,35 +99,3 @@ export const LIMITS_ELSEWHERE: Elsewhere = {
   maxRunsPerThread: "write limits.maxRunsPerThread",
   maxBytes: "write limits.maxBytes",
 };
-
-const POLICIES: readonly ConcurrentRunPolicy[] = ["throw", "supersede", "queue"];
-
-/** @throws RunnerError `invalid-input` */
-export function checkOptions({
-  stopGraceMs,
-  maxRunMs,
-  onConcurrentRun = "throw",
-  maxQueuedRuns,
-  limits,
-  logger,
-  recordInput = [],
-}: LocalAgentRunnerOptions): void {
-  checkOneOf("onConcurrentRun", onConcurrentRun, POLICIES);
-  checkLimits(limits);
-  checkOption("stopGraceMs", stopGraceMs, { least: 0, endless: false });
-  checkOption("maxRunMs", maxRunMs, { least: 1, endless: true });
-  checkOption("maxQueuedRuns", maxQueuedRuns, { least: 0, endless: true });
-  checkLogger(logger);
-  checkKind("recordInput", recordInput, LIST);
-  for (const field of recordInput) checkOneOf("recordInput", field, INPUT_FIELDS);
-}
-
-/** @throws RunnerError `invalid-input` */
-export function checkLogger(logger: Logger | undefined): void {
-  if (
-    logger === undefined ||
-    (typeof (logger as Logger | null)?.error === "function" && typeof logger.warn === "function")
-  )
-    return;
-  throw invalidInput("logger", "logger must have the methods error and warn");
-}

@@ -7,15 +7,15 @@ import {
   ID,
   NUMBER,
   OBJECT,
+  oneOf,
   SWITCH,
   TIMEOUT,
-  USER,
   type Elsewhere,
   type Names,
 } from "../run/options.js";
 import { eventLimits } from "../runner/agent/event-limits.js";
 import { checkLimits } from "../runner/keep/limits.js";
-import { checkOptions, LIMITS_ELSEWHERE } from "../runner/options.js";
+import { LIMITS_ELSEWHERE, RUNNER_NAMES } from "../runner/options.js";
 import { checkSync, SYNC, type SyncOptions } from "../sync/options.js";
 import { ENCRYPTION } from "../storage/encryption-option.js";
 import type { Network } from "../platform/network.js";
@@ -31,22 +31,24 @@ import { HOOKS_ELSEWHERE } from "./hooks-elsewhere.js";
 import type { RunnerHomeOptions } from "./runner-home.js";
 import type { TranscriptionService } from "./http/transcribe.js";
 
+const { user, stopGraceMs, maxRunMs, recordInput, logger } = RUNNER_NAMES;
+
 /** Of {@link AgentRuntimeOptions}. */
 const NAMES: Names<AgentRuntimeOptions> = {
   agents: true,
   runner: ["run", "connect", "isRunning", "stop"],
   dbName: ID,
   encryption: ENCRYPTION,
-  user: USER,
+  user,
   sync: SYNC,
-  stopGraceMs: true,
-  maxRunMs: true,
+  stopGraceMs,
+  maxRunMs,
   limits: true,
   eventLimits: true,
-  recordInput: true,
+  recordInput,
   openTimeoutMs: TIMEOUT,
   memoryFallback: FLAG,
-  logger: true,
+  logger,
   beforeRequestMiddleware: FUNCTION,
   afterRequestMiddleware: FUNCTION,
   filterEvent: FUNCTION,
@@ -60,7 +62,7 @@ const NAMES: Names<AgentRuntimeOptions> = {
   sseKeepAliveIntervalSeconds: NUMBER,
   readerTimeoutSeconds: NUMBER,
   maxBodyBytes: NUMBER,
-  onDisconnect: [(given) => given === "continue" || given === "stop", '"continue" or "stop"'],
+  onDisconnect: oneOf("continue", "stop"),
   metrics: true,
   debug: SWITCH,
 };
@@ -128,7 +130,7 @@ const OF_MADE_RUNNER = [
 /** Checks that need nothing opened. @throws RunnerError `invalid-input` */
 export function checkRuntimeOptions(options: AgentRuntimeOptions, { isServer = false } = {}): void {
   checkNames(options, NAMES, { of: "AgentRuntime", elsewhere: ELSEWHERE, isRequired: true });
-  checkOptions(options);
+  checkLimits(options.limits);
   if (options.runner !== undefined) {
     const unheeded = OF_MADE_RUNNER.find((name) => options[name] !== undefined);
     if (unheeded !== undefined) {
@@ -154,7 +156,6 @@ function checkSyncBeside({ sync, limits, runner }: AgentRuntimeOptions): void {
   if (runner !== undefined) {
     throw invalidInput("sync", "AgentRuntime cannot have sync and runner together yet: leave one of them out");
   }
-  checkLimits(limits);
   const other = Object.keys(limits ?? {}).find((name) => name !== "maxThreads");
   if (other !== undefined) {
     const message = `limits.${other} cannot be used with sync: a thread is on a device whole, or not at all`;

@@ -1,9 +1,8 @@
 import type { Message, RunAgentInput } from "@ag-ui/client";
 import { invalidInput, messageOf } from "../../run/errors.js";
-import { checkNames, type Names } from "../../run/options.js";
+import { checkNames, whole, type Check, type Names } from "../../run/options.js";
 import { PATCH_BOUNDS } from "../../run/patch-bounds.js";
 import { jsonOf, weigh } from "../../run/size.js";
-import { checkOption } from "../checks.js";
 
 /**
  * What agents may emit. An event that exceeds a limit is not recorded: its run ends as errored (RUN_ERROR,
@@ -46,33 +45,25 @@ const DEFAULTS: Required<EventLimits> = {
   maxThreadBytes: 2 ** 30,
 };
 
-const NAMES: Names<EventLimits> = {
-  maxDepth: true,
-  maxEventBytes: true,
-  maxPatchOperations: true,
-  maxCopiedBytes: true,
-  maxRunBytes: true,
-  maxRunEvents: true,
-  maxThreadBytes: true,
-};
+/** Every reader applies such a limit too, so no runner may accept more. */
+const upTo = (most: number): Check => whole(1, { most, endless: false });
 
-/** Every reader applies these limits too, so no runner may accept more. */
-const FIXED: ReadonlySet<string> = new Set<keyof EventLimits>(["maxDepth", "maxPatchOperations", "maxCopiedBytes"]);
+const NAMES: Names<EventLimits> = {
+  maxDepth: upTo(DEFAULTS.maxDepth),
+  maxEventBytes: whole(1, { endless: false }),
+  maxPatchOperations: upTo(DEFAULTS.maxPatchOperations),
+  maxCopiedBytes: upTo(DEFAULTS.maxCopiedBytes),
+  maxRunBytes: whole(1),
+  maxRunEvents: whole(1),
+  maxThreadBytes: whole(1),
+};
 
 /** @throws RunnerError `invalid-input`, also for unknown limits */
 export function eventLimits(given: EventLimits = {}): Required<EventLimits> {
   checkNames(given, NAMES, { of: "The runner", within: "eventLimits" });
   const limits = { ...DEFAULTS };
   // Read by name, so that inherited properties count too.
-  for (const name of Object.keys(DEFAULTS) as (keyof EventLimits)[]) {
-    const value = given[name];
-    if (value === undefined) continue;
-    const field = `eventLimits.${name}`;
-    const isFixed = FIXED.has(name);
-    const most = DEFAULTS[name];
-    checkOption(field, value, { least: 1, endless: !isFixed && name !== "maxEventBytes", ...(isFixed && { most }) });
-    limits[name] = value;
-  }
+  for (const name of Object.keys(DEFAULTS) as (keyof EventLimits)[]) limits[name] = given[name] ?? DEFAULTS[name];
   return limits;
 }
 

@@ -1,5 +1,4 @@
-import { checkNames, type Names } from "../../run/options.js";
-import { checkOption } from "../checks.js";
+import { checkNames, TIMEOUT as ONE_OR_MORE, type Names } from "../../run/options.js";
 
 /** How much history is kept. The oldest goes first; live and pinned threads never go. */
 export interface RunnerLimits {
@@ -22,7 +21,9 @@ export interface MemoryLimits extends RunnerLimits {
   readonly maxBytes?: number;
 }
 
-const LIMITS: Names<MemoryLimits> = { maxThreads: true, maxRunsPerThread: true, maxBytes: true };
+/** In a database the browser's quota bounds the bytes. */
+export const LIMITS: Names<RunnerLimits> = { maxThreads: ONE_OR_MORE, maxRunsPerThread: ONE_OR_MORE };
+const MEMORY_LIMITS: Names<MemoryLimits> = { ...LIMITS, maxBytes: ONE_OR_MORE };
 
 /** Default limits in memory: those of CopilotKit's runner. */
 export function limitsInMemory(limits: MemoryLimits = {}): Required<MemoryLimits> {
@@ -38,13 +39,8 @@ export type Eviction =
   | { readonly type: "runs"; readonly threadId: string; readonly runs: number };
 
 /** @throws RunnerError `invalid-input` */
-export function checkLimits(limits: MemoryLimits = {}): void {
-  checkNames(limits, LIMITS, { of: "The runner", within: "limits" });
-  const { maxThreads, maxRunsPerThread, maxBytes } = limits;
-  checkOption("limits.maxThreads", maxThreads, { least: 1, endless: true });
-  checkOption("limits.maxRunsPerThread", maxRunsPerThread, { least: 1, endless: true });
-  checkOption("limits.maxBytes", maxBytes, { least: 1, endless: true });
-}
+export const checkLimits = (limits: MemoryLimits | undefined): void =>
+  checkNames(limits, MEMORY_LIMITS, { of: "The runner", within: "limits" });
 
 /** Whether anything is ever removed. */
 export const areLimits = ({ maxThreads, maxRunsPerThread, maxBytes }: MemoryLimits): boolean =>

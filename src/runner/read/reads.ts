@@ -1,25 +1,27 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
 import { RunnerError } from "../../run/errors.js";
-import { checkNames, TEXTS, type Names } from "../../run/options.js";
+import { checkNames, oneOf, TEXT, TEXTS, type Names } from "../../run/options.js";
 import type { ThreadContent } from "../../run/fold.js";
 import { isListening } from "../../run/life.js";
 import { loaded } from "../../run/loaded.js";
 import { pageOf, type MessagePart } from "../../run/message-page.js";
 import { quoted } from "../../run/printable.js";
 import { unpackChunk, type PlacedEvent } from "../../run/pack.js";
+import type { RunStatus } from "../../run/types.js";
 import type { RunQuery, RunRow, ThreadHead } from "../../storage/run-store.js";
 import type { MessagePage, MessagePageQuery, RunListQuery, RunSummary } from "../../wire/shapes.js";
 import { cloneJson } from "../../run/json.js";
 import { ownEvent } from "../agent/accept.js";
-import { checkId, checkMessageId, checkNumber, checkStatus } from "../checks.js";
+import { checkId, checkNumber } from "../checks.js";
 import type { History } from "../history/history.js";
 import { isUnreadable } from "../history/run-log.js";
 import type { LiveRun } from "../live/live-run.js";
 import type { RunnerParts } from "../parts.js";
 import { steadily } from "../history/steadily.js";
 
-const RUN_QUERY: Names<RunListQuery> = { status: true, limit: true, before: true };
-const PAGE: Names<Omit<MessagePageQuery, "threadId">> = { before: true, limit: true };
+const STATUS = oneOf<RunStatus>("running", "finished", "errored", "stopped", "superseded", "broken");
+const RUN_QUERY: Names<RunListQuery> = { status: STATUS, limit: true, before: true };
+const PAGE: Names<Omit<MessagePageQuery, "threadId">> = { before: TEXT, limit: true };
 const DEFAULT_RUNS = 50;
 const MAX_RUNS = 500;
 const DEFAULT_MESSAGES = 50;
@@ -57,7 +59,7 @@ export class ThreadReads {
     checkNames(query, RUN_QUERY, { of: "listRuns" });
     const limit = checkNumber("limit", query.limit, DEFAULT_RUNS, MAX_RUNS);
     const before = query.before === undefined ? undefined : checkNumber("before", query.before, 0);
-    const status = checkStatus(query.status);
+    const { status } = query;
     if (limit === 0) return [];
     const wanted = {
       threadId,
@@ -145,7 +147,6 @@ export class ThreadReads {
     checkNames(place, PAGE, { of: "getMessagePage" });
     const { before } = place;
     const limit = checkNumber("limit", place.limit, DEFAULT_MESSAGES, MAX_MESSAGES);
-    if (before !== undefined) checkMessageId("before", before);
     for (;;) {
       // Copied before the next await: a live run goes on.
       const page = await steadily(this.parts.store, threadId, async (head) =>

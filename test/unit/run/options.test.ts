@@ -186,7 +186,7 @@ describe("a value of another kind is refused, where it would lift a bound or be 
     ["dbName", 5, (dbName) => new IndexedDBAgentRunner({ dbName })],
     ["dbName", {}, (dbName) => new AgentRuntime({ agents, dbName })],
     ["memoryFallback", "false", (memoryFallback) => new AgentRuntime({ agents, memoryFallback })],
-    ["logger", null, (logger) => new AgentRuntime({ agents, logger })],
+    ["logger.error", null, (logger) => new AgentRuntime({ agents, logger })],
     ["recordInput", true, (recordInput) => new AgentRuntime({ agents, recordInput })],
     ["a2ui.use", null, (a2ui) => new AgentRuntime({ agents, a2ui })],
     [
