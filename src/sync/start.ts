@@ -1,3 +1,4 @@
+import type { Subscription } from "rxjs";
 import { Bell, ringOrSilence } from "../platform/bell.js";
 import type { Lazy } from "../platform/lazy.js";
 import { messageOf, RunnerError } from "../run/errors.js";
@@ -22,12 +23,8 @@ const LOCKED = unread("The database is locked: its threads are in step again onc
 const LOOK_MS = 1_000;
 const LOOK_MAX_MS = 15_000;
 
-const UNSAVED: SyncState = {
-  is: "refused",
-  message: "This browser stores nothing for the page: the threads of other devices are not shown",
-  isCurrent: false,
-  devices: [],
-};
+const refused = (message: string): SyncState => ({ is: "refused", message, isCurrent: false, devices: [] });
+const UNSAVED = refused("This browser stores nothing for the page: the threads of other devices are not shown");
 
 /** What is needed beside the runner, and what the app has asked for. */
 export interface SyncStart {
@@ -54,30 +51,49 @@ export async function startSync(runner: LocalAgentRunner, options: SyncOptions, 
   // What it removes for lack of room would be deleted on all devices.
   if (runner.durability === "memory" && start.server === undefined) return tell(UNSAVED);
   const { closedSignal: closed } = runner;
-  const given = await encryption?.get();
   const moved = new Bell();
-  const hearing = given?.unlocked$.subscribe(() => moved.ring());
+  let now: Sync | undefined;
+  let hearing: Subscription | undefined;
+  const deletions = runner.deleted$.subscribe(() => now?.logLost());
   let lookAgainMs = LOOK_MS;
   try {
     while (!closed.aborted) {
-      const seen = moved.count;
-      const state = await stateOf(runner);
-      if (state === "unlocked") {
-        lookAgainMs = LOOK_MS;
-        const sync = await syncOf(runner, options, start, given, () => moved.ring());
-        sync.status$.subscribe(tell);
-        await moved.wait(seen, closed);
-        await sync.close();
-      } else if (state === "locked") {
-        tell(LOCKED);
-        await moved.wait(seen, closed);
-      } else {
-        tell(unread(`The database cannot be read now: ${state.failed}`));
-        await ringOrSilence(moved, seen, runner.waiting.clock, lookAgainMs, closed);
-        lookAgainMs = Math.min(2 * lookAgainMs, LOOK_MAX_MS);
+      let seen = moved.count;
+      let failed: string;
+      try {
+        const given = await encryption?.get();
+        hearing ??= given?.unlocked$.subscribe(() => moved.ring());
+        seen = moved.count;
+        const state = await stateOf(runner);
+        if (state === "unlocked") {
+          now = await syncOf(runner, options, start, given, () => moved.ring());
+          lookAgainMs = LOOK_MS;
+          now.status$.subscribe(tell);
+          await moved.wait(seen, closed);
+          await now.close();
+          now = undefined;
+          continue;
+        }
+        if (state === "locked") {
+          tell(LOCKED);
+          await moved.wait(seen, closed);
+          continue;
+        }
+        failed = `The database cannot be read now: ${state.failed}`;
+      } catch (error) {
+        failed = messageOf(error);
+        // No other try makes them valid.
+        if (RunnerError.is(error, "invalid-input")) {
+          tell(refused(failed));
+          throw error;
+        }
       }
+      tell(unread(failed));
+      await ringOrSilence(moved, seen, runner.waiting.clock, lookAgainMs, closed);
+      lookAgainMs = Math.min(2 * lookAgainMs, LOOK_MAX_MS);
     }
   } finally {
+    deletions.unsubscribe();
     hearing?.unsubscribe();
     if (typeof options.space === "object") await options.space.close();
   }
@@ -101,6 +117,8 @@ async function syncOf(
   renewed: () => void,
 ): Promise<Sync> {
   const { space, device = deviceName(), keep } = options;
+  const sealing = encryption && (await loaded(import("./sealed/sealed-space.js")));
+  // Nothing fails once it is made.
   const below = await spaceOf(options, connect, server !== undefined);
   // A server goes on with what another one was asked for, and began while this one was there.
   const takesOver = ({ device: its, asker }: Pick<RunRow, "device" | "asker">): boolean =>
@@ -122,11 +140,10 @@ async function syncOf(
     ...(server !== undefined && { server }),
   };
   let sync: Sync;
-  if (encryption === undefined) sync = new Sync({ ...over, space: below, keyOf: keyOfThread });
+  if (sealing === undefined || encryption === undefined) sync = new Sync({ ...over, space: below, keyOf: keyOfThread });
   else {
-    const { SealedSpace } = await loaded(import("./sealed/sealed-space.js"));
     const name = typeof space === "string" ? space : "";
-    const sealed = new SealedSpace({
+    const sealed = new sealing.SealedSpace({
       space: below,
       name,
       encryption,
@@ -137,7 +154,6 @@ async function syncOf(
     });
     sync = new Sync({ ...over, space: sealed, keyOf: sealed.keyOf });
   }
-  runner.deleted$.subscribe(() => sync.logLost());
   return sync;
 }
 
@@ -148,7 +164,7 @@ async function spaceOf(
 ): Promise<Space> {
   if (typeof space === "function") return space();
   if (typeof space !== "string") return keptOpen(space);
-  const { natsSpaceOf } = await import("./nats/nats-space.js");
+  const { natsSpaceOf } = await loaded(import("./nats/nats-space.js"));
   const its = {
     servers,
     space,

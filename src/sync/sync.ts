@@ -196,7 +196,7 @@ export class Sync {
     this.closed.abort();
     await this.running;
     for (const thread of this.threads.all) await thread.end();
-    await this.options.space.close();
+    await this.options.space.close().catch(quiet);
     this.options.parts.channel.close();
     for (const lock of this.held) await lock.release();
     await this.options.database.close();
