@@ -160,7 +160,8 @@ export interface RunStore extends RunReads, WaitingStore, DeviceStore {
   updateThread(threadId: string, update: ThreadUpdate): Promise<ThreadRow | undefined>;
   /**
    * Makes the thread's head a tombstone and removes it from the list; then deletes the rest in pieces. If the host dies
-   * meanwhile, the next {@link sweep} continues. A thread that only has waiting runs exists.
+   * meanwhile, the next {@link sweep} continues. A thread that only has waiting runs exists, and so does one that is only
+   * in the list.
    *
    * @param before the head when the deletion was asked for: a thread that has begun anew since stays
    * @param listed by {@link threadsBeyond}: the thread stays if it has changed, was pinned or has waiting runs since

@@ -3,9 +3,9 @@ import { loggable, warnOnce, type Logger } from "../../platform/log.js";
 import { messageOf, RunnerError } from "../../run/errors.js";
 import { quoted } from "../../run/printable.js";
 import { beganAnew } from "../../storage/decisions.js";
-import type { ListedThread, RunRow, ThreadHead } from "../../storage/run-store.js";
+import type { ListedThread, RunRow, ThreadHead, ThreadRow } from "../../storage/run-store.js";
 import type { History } from "../history/history.js";
-import { hasNoRecord } from "../history/run-log.js";
+import { hasNoRecord, isUnreadable } from "../history/run-log.js";
 import { here } from "../history/here.js";
 import type { RunnerParts } from "../parts.js";
 import type { Signals } from "../live/signals.js";
@@ -17,6 +17,10 @@ const PAGE = 100;
 const DELETE_TRIES = 10;
 /** A cut costs as much as a snapshot of the thread, so it covers several runs. */
 const KEPT_AT_A_CUT = 0.75;
+
+/** The thread failed, not the store: others may be deleted. */
+const isOfThread = (error: unknown): boolean =>
+  isUnreadable(error) || RunnerError.is(error, "thread-busy") || RunnerError.is(error, "offline");
 
 /** Deletes threads, and keeps the log within its limits. */
 export class Retention {
@@ -80,26 +84,43 @@ export class Retention {
   }
 
   /**
-   * Deletes every thread.
+   * Deletes every thread. Errors: of those that cannot be deleted, after all others; of the store, at once.
    *
-   * @param deleteThread deletes one. Errors: those of it
+   * @param deleteThread deletes one
    */
   async clear(deleteThread: (threadId: string) => Promise<boolean>): Promise<number> {
+    const failed = new Map<string, unknown>();
     let deleted = 0;
-    for (const archived of [false, true]) {
-      for (;;) {
-        const page = await this.parts.store.threads({ limit: PAGE, archived });
-        if (page.length === 0) break;
-        for (const { threadId } of page) {
+    let before: number;
+    do {
+      before = deleted;
+      for await (const threadId of this.threadIds()) {
+        if (failed.has(threadId)) continue;
+        try {
           if (await deleteThread(threadId)) deleted++;
+        } catch (error) {
+          if (!isOfThread(error)) throw error;
+          failed.set(threadId, error);
         }
       }
+      // A thread whose run ends meanwhile moves up in the list.
+    } while (deleted > before);
+    for (const error of failed.values()) throw error;
+    return deleted;
+  }
+
+  private async *threadIds(): AsyncGenerator<string> {
+    const { store } = this.parts;
+    for (const archived of [false, true]) {
+      let last: ThreadRow | undefined;
+      do {
+        const page = await store.threads({ limit: PAGE, archived, ...(last !== undefined && { before: last }) });
+        for (const { threadId } of page) yield threadId;
+        last = page.at(-1);
+      } while (last !== undefined);
     }
     // Those that never ran are in no list.
-    for (const threadId of await this.parts.store.waitingThreads()) {
-      if (await deleteThread(threadId)) deleted++;
-    }
-    return deleted;
+    yield* await store.waitingThreads();
   }
 
   /**

@@ -20,22 +20,21 @@ export async function deleteThread(
   listed?: ListedThread,
 ): Promise<boolean> {
   let epoch: number | undefined;
-  let hadWaiting = false;
+  let hadLeftovers = false;
   const bury = async (tx: WriteTransaction, head: ThreadHead | undefined): Promise<boolean> => {
     // This is a retry: the first try was committed.
     if (head?.deleted === true && head.epoch === epoch) return true;
-    const waits = await anyWaits(tx, threadId);
-    if (listed !== undefined) {
-      const record = await tx.objectStore("threads").get(threadId);
-      if (waits || record === undefined || !isThread(record) || !isAsListed(record, listed)) return false;
-    }
+    const threads = tx.objectStore("threads");
+    const [waits, row] = await Promise.all([anyWaits(tx, threadId), threads.get(threadId)]);
+    if (listed !== undefined && (waits || row === undefined || !isThread(row) || !isAsListed(row, listed)))
+      return false;
     const isNoThread = head === undefined || head.deleted === true;
     if (!isNoThread && !mayDelete(head, before)) return false;
     if (waits) quietly(tx.objectStore("waiting").delete(waitingRange(threadId)));
+    if (row !== undefined) quietly(threads.delete(threadId));
     // Also where this is a retry.
-    if (isNoThread) return (hadWaiting ||= waits);
+    if (isNoThread) return (hadLeftovers ||= waits || row !== undefined);
     epoch = await nextEpoch(tx, head);
-    quietly(tx.objectStore("threads").delete(threadId));
     await hide(tx, head, epoch);
     return true;
   };

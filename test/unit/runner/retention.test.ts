@@ -4,6 +4,8 @@ import { describe, expect, test, vi } from "vitest";
 import type { Logger } from "../../../src/platform/log.js";
 import type { LocalAgentRunner } from "../../../src/runner/local-agent-runner.js";
 import { limitsInMemory, type Eviction } from "../../../src/runner/keep/limits.js";
+import { RunnerError } from "../../../src/run/errors.js";
+import { failing, watchTransactions } from "../storage/idb-spy.js";
 import { rawOf } from "../storage/raw.js";
 import {
   agentOf,
@@ -146,6 +148,18 @@ describe.each(PRESETS)("%s: limits", (_name, makeRunner) => {
     await runner.stop({ threadId: "live" });
     await live;
   });
+});
+
+test.each([
+  ["thread", new RunnerError("corrupt-record", { threadId: "t1" }), 1],
+  ["disk", new DOMException("It is full", "QuotaExceededError"), 3],
+])("clearThreads deletes all other threads if a %s fails, and says so (L10)", async (_what, error, left) => {
+  const runner = makeDurable();
+  for (const threadId of ["t0", "t1", "t2"]) await run(runner, "r", threadId);
+  watchTransactions(failing(({ stores }) => stores.join() === "heads,meta,threads,waiting", 1, error));
+  await expect(runner.clearThreads()).rejects.toMatchObject({ name: "RunnerError" });
+  expect(await runner.listThreads()).toHaveLength(left);
+  expect(await runner.clearThreads()).toBe(left);
 });
 
 describe.each(PRESETS)("%s: clearing", (_name, makeRunner) => {

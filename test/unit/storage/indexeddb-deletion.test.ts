@@ -52,6 +52,20 @@ test("nothing of a deleted thread stays in the database but its tombstone", asyn
   expect(await left(db, "t2")).toEqual({ chunks: 2, messages: 1, states: 1, runs: 1, marks: [] });
 });
 
+test.each(["asked for", "evicted"])("a thread of which the list alone is left is deleted: %s (L10)", async (how) => {
+  const { store, db } = await opened();
+  await withRuns(store, "t", ["r0"]);
+  const row = await db.get("threads", "t");
+  await store.deleteThread("t");
+  for (const threadId of ["t", "unknown"]) {
+    await db.put("threads", { ...row!, threadId });
+    const listed = how === "evicted" ? (await store.threadsBeyond(0))[0] : undefined;
+    expect(await store.deleteThread(threadId, undefined, listed)).toBe(true);
+    expect(await store.thread(threadId)).toBeUndefined();
+    expect(await store.deleteThread(threadId)).toBe(false);
+  }
+});
+
 test("of a cut thread only what counts stays in the database", async () => {
   const { store, db } = await opened();
   for (const [runId, prev] of [
