@@ -127,7 +127,7 @@ class BrowserModel implements PromptApiModel {
 
   async doStream(call: LanguageModelV4CallOptions): Promise<LanguageModelV4StreamResult> {
     const { abortSignal: signal, prompt, responseFormat } = call;
-    const messages = promptApiMessages(prompt);
+    const messages = promptApiMessages(prompt, this.core.expectedInputs);
     const warnings: SharedV4Warning[] = UNSUPPORTED.filter((feature) => isGiven(call[feature])).map((feature) => ({
       type: "unsupported",
       feature,

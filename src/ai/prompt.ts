@@ -4,7 +4,7 @@ import type { AssistantModelMessage, FilePart, JSONValue, ModelMessage, TextPart
 import { messageOf } from "../run/errors.js";
 import { isRecord } from "../run/json.js";
 import { parseUrl } from "../wire/parse-url.js";
-import { leftOut } from "./left-out.js";
+import { base64In, leftOut } from "./media.js";
 
 type AssistantParts = Exclude<AssistantModelMessage["content"], string>;
 type AssistantPart = AssistantParts[number];
@@ -87,8 +87,10 @@ function dataAt(url: string, lost: Lost): FileData | undefined {
 }
 
 /** Undefined where it is no base64 (of either alphabet), or empty. */
-const bytesIn = (data: string): FileData | undefined =>
-  tried(() => atob(data.replaceAll("-", "+").replaceAll("_", "/"))) ? { type: "data", data } : undefined;
+function bytesIn(base64: string): FileData | undefined {
+  const data = base64In(base64);
+  return data === undefined ? undefined : { type: "data", data };
+}
 
 /** Without empty texts, which providers refuse. */
 const partsOf = (content: readonly ContentPart[], lost: Lost): FileOrText[] =>

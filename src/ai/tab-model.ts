@@ -1,6 +1,7 @@
 import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
+  LanguageModelV4Message,
   LanguageModelV4StreamPart,
   LanguageModelV4StreamResult,
 } from "@ai-sdk/provider";
@@ -8,6 +9,7 @@ import { abortWith, onAbort } from "../platform/abort.js";
 import { loaded } from "../run/loaded.js";
 import { checkKind, checkNames, ID, TIMEOUT, type Names } from "../run/options.js";
 import type { ModelCall, ModelPart } from "../wire/model-frames.js";
+import { leftOut } from "./media.js";
 import { generated } from "./generated.js";
 
 /** Options of {@link tabModel}. */
@@ -34,7 +36,8 @@ export function tabModel(name: string, options: TabModelOptions = {}): LanguageM
   checkNames(options, NAMES, { of: "tabModel" });
   const { waitMs = 5_000 } = options;
   const doStream = async (given: LanguageModelV4CallOptions): Promise<LanguageModelV4StreamResult> => {
-    const { abortSignal, headers: _headers, ...call } = given;
+    const { abortSignal, headers: _headers, ...options } = given;
+    const call = { ...options, prompt: given.prompt.map(withoutUrls) };
     // The host has loaded it, where a tab has offered a model.
     const { tabModels } = await loaded(import("../runtime/models/tab-models.js"));
     const ended = abortWith(...(abortSignal === undefined ? [] : [abortSignal]));
@@ -83,6 +86,17 @@ export function tabModel(name: string, options: TabModelOptions = {}): LanguageM
     doGenerate: async (given) => generated((await doStream(given)).stream),
   };
 }
+
+/** A URL cannot be posted. The SDK has downloaded what stands at those of users; files that a model made are left out. */
+const withoutUrls = (message: LanguageModelV4Message): LanguageModelV4Message =>
+  message.role !== "assistant"
+    ? message
+    : {
+        ...message,
+        content: message.content.map((part) =>
+          part.type === "file" && part.data.type === "url" ? { type: "text", text: leftOut(part.mediaType) } : part,
+        ),
+      };
 
 /** A part as the AI SDK has it; its shape was checked when it came. */
 const revived = (part: ModelPart): LanguageModelV4StreamPart =>

@@ -4,6 +4,7 @@ import { EventSchemas } from "@ag-ui/core/schemas";
 import { asSchema, jsonSchema, type FlexibleSchema, type Schema, type Tool as SdkTool, type ToolSet } from "ai";
 import { messageOf } from "../run/errors.js";
 import { cloneJson, isRecord } from "../run/json.js";
+import { kindOf } from "./media.js";
 import type { AiSchema, AiTool, AiTools, AiToolRun } from "./options.js";
 import { jsonIn } from "./prompt.js";
 import type { MadeCall } from "./answer.js";
@@ -203,10 +204,10 @@ function contentOf(output: ModelOutput): string | ContentPart[] {
 
 type Media = Exclude<ContentPart, { type: "text" }>;
 
-function mediaPart(mediaType: string | undefined, source: Media["source"]): Media {
-  const kind = (["image", "audio", "video"] as const).find((known) => mediaType?.startsWith(known));
-  return { type: kind ?? "document", source };
-}
+const mediaPart = (mediaType: string | undefined, source: Media["source"]): Media => ({
+  type: kindOf(mediaType),
+  source,
+});
 
 /** Asks for the approval of a call, in AG-UI's form. */
 export const approvalOf = (runId: string, toolCallId: string, name: string): Interrupt => ({

@@ -140,6 +140,14 @@ describe("issue 16.1: messages to the model", () => {
     ]);
   });
 
+  test("base64 in the alphabet for URLs is given on in the usual one, which providers read", () => {
+    const source = { type: "data" as const, value: "_-8A", mimeType: "image/png" };
+    const url = { type: "url" as const, value: "data:image/png;base64,_-8A" };
+    const data = { data: { type: "data", data: "/+8A" } };
+    const content: ContentPart[] = [source, url].map((each) => ({ type: "image", source: each }));
+    expect(promptOf([{ id: "u", role: "user", content }])).toMatchObject([{ content: [data, data] }]);
+  });
+
   test("what servers refuse is left out: empty texts, and thoughts that led to nothing", () => {
     const empty: ContentPart = { type: "text", text: "" };
     const image: ContentPart = { type: "image", source: { type: "data", value: "AAAA", mimeType: "image/png" } };

@@ -121,7 +121,7 @@ test("a prompt becomes one system message, the history, and what is asked", asyn
       ],
     },
   ];
-  await parts(promptApiModel({ api }), prompt);
+  await parts(promptApiModel({ api, expectedInputs: [{ type: "image" }] }), prompt);
   expect(api.prompts).toEqual([
     'system: Be brief.\n\nIn English. | user: Hello | assistant: Hi. [Called the tool time with {}] | user: [The tool time gave {"type":"text","value":"noon"}] >> user: See <image 3>',
   ]);
@@ -177,10 +177,18 @@ test("a file that it cannot read does not fail the thread's runs: the model is t
   const content = [
     file("application/pdf", { type: "data", data: "AAAA" }),
     file("image/png", { type: "reference", reference: {} }),
+    // In the alphabet for URLs.
+    file("image/jpeg", { type: "data", data: "_-8A" }),
+    file("audio/wav", { type: "data", data: "AAAA" }),
   ];
-  await parts(promptApiModel({ api }), [{ role: "user", content }]);
   const note = (type: string) => `[A part of this message, of type ${type}, cannot be read and was left out]`;
-  expect(api.prompts).toEqual([` >> user: ${note("application/pdf")} ${note("image/png")}`]);
+  const unread = `${note("application/pdf")} ${note("image/png")}`;
+  await parts(promptApiModel({ api }), [{ role: "user", content }]);
+  await parts(promptApiModel({ api, expectedInputs: [{ type: "image" }] }), [{ role: "user", content }]);
+  expect(api.prompts).toEqual([
+    ` >> user: ${unread} ${note("image/jpeg")} ${note("audio/wav")}`,
+    ` >> user: ${unread} <image 3> ${note("audio/wav")}`,
+  ]);
 });
 
 test("what the model does not have is a warning; a schema constrains it", async () => {

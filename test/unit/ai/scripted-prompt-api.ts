@@ -22,6 +22,8 @@ export class ScriptedPromptApi implements PromptApi {
   alive = 0;
   readonly prompts: string[] = [];
   readonly constraints: unknown[] = [];
+  /** The kinds of content that sessions take. */
+  private expected: ReadonlySet<string> = new Set();
   private monitor: EventTarget | undefined;
   private finish: ((error?: Error) => void) | undefined;
   /** Replaces what it says. */
@@ -35,7 +37,12 @@ export class ScriptedPromptApi implements PromptApi {
     return this.is;
   }
 
-  async create({ initialPrompts = [], monitor, signal }: PromptApiCreateOptions = {}): Promise<PromptApiSession> {
+  async create({
+    initialPrompts = [],
+    monitor,
+    signal,
+    expectedInputs = [],
+  }: PromptApiCreateOptions = {}): Promise<PromptApiSession> {
     this.creates++;
     if (this.is !== "available") {
       this.is = "downloading";
@@ -45,6 +52,7 @@ export class ScriptedPromptApi implements PromptApi {
       this.is = "available";
     }
     signal?.throwIfAborted();
+    this.expected = new Set(["text", ...expectedInputs.map(({ type }) => type)]);
     return this.session(initialPrompts);
   }
 
@@ -59,10 +67,12 @@ export class ScriptedPromptApi implements PromptApi {
   }
 
   private session(before: readonly PromptApiMessage[]): PromptApiSession {
+    this.check(before);
     this.alive++;
     let messages = before;
     return {
       promptStreaming: (asked, { signal, responseConstraint } = {}) => {
+        this.check(asked);
         messages = [...messages, ...asked];
         this.prompts.push(`${said(before)} >> ${said(asked)}`);
         this.constraints.push(responseConstraint);
@@ -84,5 +94,10 @@ export class ScriptedPromptApi implements PromptApi {
       },
       destroy: () => void this.alive--,
     };
+  }
+
+  private check(messages: readonly PromptApiMessage[]): void {
+    const wrong = messages.flatMap(({ content }) => content).find(({ type }) => !this.expected.has(type));
+    if (wrong !== undefined) throw new DOMException(`${wrong.type} is not supported`, "NotSupportedError");
   }
 }
