@@ -1,6 +1,7 @@
 import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { RunnerError } from "../run/errors.js";
 import { isSealed, type PayloadCodec, type PayloadPlace } from "../storage/codec.js";
+import { isSerialized } from "./checks.js";
 import { invalid } from "./config.js";
 import type { Serialized, StoredValue } from "./schema.js";
 
@@ -43,12 +44,12 @@ const decoder = new TextDecoder("utf-8", { fatal: true });
 const LENGTH = 2;
 
 /** As bytes: what was serialized needs no other form before it is encrypted. */
-function packed({ type, data }: Serialized): Uint8Array {
+function packed({ type, data: { buffer, byteOffset, byteLength } }: Serialized): Uint8Array {
   const name = encoder.encode(type);
-  const bytes = new Uint8Array(data.length + name.length + LENGTH);
-  bytes.set(data);
-  bytes.set(name, data.length);
-  new DataView(bytes.buffer).setUint16(data.length + name.length, name.length);
+  const bytes = new Uint8Array(byteLength + name.length + LENGTH);
+  bytes.set(new Uint8Array(buffer, byteOffset, byteLength));
+  bytes.set(name, byteLength);
+  new DataView(bytes.buffer).setUint16(byteLength + name.length, name.length);
   return bytes;
 }
 
@@ -67,8 +68,11 @@ export const serializedCodec = (codec: PayloadCodec): PayloadCodec =>
     ? codec
     : {
         ...codec,
-        // Nothing else is given to it.
-        encode: (value, place) => codec.encode(packed(value as Serialized), place),
+        encode: async (value, place) => {
+          // Somebody else may have stored it.
+          if (!isSerialized(value)) throw new TypeError();
+          return codec.encode(packed(value), place);
+        },
         decode: async (stored, place) => {
           const value = await codec.decode(stored, place);
           return isSealed(stored) ? unpacked(value) : value;

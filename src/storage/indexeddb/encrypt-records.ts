@@ -1,7 +1,8 @@
 import type { DBSchema, StoreNames, StoreValue } from "idb";
 import { RunnerError } from "../../run/errors.js";
-import { equalJson } from "../../run/json.js";
 import { readable } from "../../run/readable.js";
+import { sameValue } from "../../run/same-value.js";
+import { sizeOf } from "../../run/size.js";
 import { isNotOfRecord, type PayloadCodec, type PayloadPlace } from "../codec.js";
 import type { KeyRing } from "../encryption/key-ring.js";
 import { isRecord } from "./checks.js";
@@ -12,8 +13,10 @@ import { quietly, type DatabaseConnection } from "./database-connection.js";
  * still as it was read. It can be cut off at any point: the next call starts over, and passes what is done.
  */
 
-/** Records read, and replaced in one transaction, at once. */
+/** Records read, and replaced in one transaction, at once: at first, at most, and fewer where they are larger than this. */
+const FIRST_PIECE = 4;
 const PIECE = 32;
+const PIECE_SIZE = 4_000_000;
 
 /** Somebody may change records of a piece meanwhile: it is read again, so often at most. */
 const TRIES = 4;
@@ -89,11 +92,12 @@ export async function encryptRecords<Schema extends DBSchema, Name extends Store
 ): Promise<Encrypted> {
   let left: Encrypted = "all";
   let tries = 0;
+  let most = FIRST_PIECE;
   for (let after: IDBValidKey | undefined; ;) {
     if (signal?.aborted === true) return "stopped";
     const range = after === undefined ? undefined : IDBKeyRange.lowerBound(after, true);
     const [keys, values] = await connection.read([store], (tx) =>
-      Promise.all([tx.objectStore(store).getAllKeys(range, PIECE), tx.objectStore(store).getAll(range, PIECE)]),
+      Promise.all([tx.objectStore(store).getAllKeys(range, most), tx.objectStore(store).getAll(range, most)]),
     );
     const piece = await Promise.all(values.map((value) => encrypted(ring, value, records)));
     if (piece.includes("plain-left") && left === "all") left = "plain-left";
@@ -116,8 +120,9 @@ export async function encryptRecords<Schema extends DBSchema, Name extends Store
       }
     }
     tries = 0;
-    if (keys.length < PIECE) return left;
+    if (keys.length < most) return left;
     after = keys.at(-1) as IDBValidKey;
+    most = sizeOf(values, PIECE_SIZE) > PIECE_SIZE ? Math.ceil(most / 4) : Math.min(PIECE, 2 * most);
   }
 }
 
@@ -155,26 +160,20 @@ async function encrypted<Value>(
     const there = payloadsIn(now);
     const isSame =
       there.length === before.length &&
-      before.every((of, at) => equalJson(of.place, there[at]!.place) && isSamePayload(of.stored, there[at]!.stored));
+      before.every(({ place, stored }, at) => sameValue([place, stored], [there[at]!.place, there[at]!.stored]));
     if (!isSame) return undefined;
     return made.reduce<object>((next, { of, stored }) => of.with(next, stored), { ...now, ...changes });
   };
 }
 
-/** What readers are handed of values that only older builds stored. @returns undefined if it has no encrypted form */
+/** Also of values that only older builds stored: what readers are handed. @returns undefined if it has no encrypted form */
 async function encode(codec: PayloadCodec, value: unknown, place: PayloadPlace): Promise<unknown> {
-  const refused = (error: unknown): void => {
-    if (RunnerError.is(error) && error.code !== "invalid-input") throw error;
-  };
-  try {
-    return await codec.encode(value, place);
-  } catch (error) {
-    refused(error);
+  for (const form of [() => value, () => readable(value, true)]) {
+    try {
+      return await codec.encode(form(), place);
+    } catch (error) {
+      if (RunnerError.is(error) && error.code !== "invalid-input") throw error;
+    }
   }
-  return codec.encode(readable(value, true), place).catch(refused);
-}
-
-function isSamePayload(one: unknown, other: unknown): boolean {
-  if (!(one instanceof Uint8Array) || !(other instanceof Uint8Array)) return equalJson(one, other);
-  return one.length === other.length && one.every((byte, at) => byte === other[at]);
+  return undefined;
 }
