@@ -1,5 +1,6 @@
 import { abortWith } from "../platform/abort.js";
 import { Bell } from "../platform/bell.js";
+import { inTime } from "../platform/clock.js";
 import { messageOf } from "../run/errors.js";
 import type { FedRun } from "../run/run-feed.js";
 import type { DeviceName } from "../storage/devices.js";
@@ -180,7 +181,8 @@ export class ThreadSync {
    * @returns false where they stay
    */
   async leave(isFree: () => boolean): Promise<boolean> {
-    await this.settled();
+    // One that cannot be written down or sent now must not keep others here (L19).
+    await inTime(this.settled(), LOOK_MS, this.context.parts.clock).catch(() => undefined);
     if (this.working !== undefined || !this.isInSpace || !isFree()) return false;
     const leaving = this.leaveLog(isFree).catch((error: unknown) => {
       this.context.parts.logger.warn(`${this.entries.record.threadId}: stays on this device: ${messageOf(error)}`);

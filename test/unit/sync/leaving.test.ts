@@ -1,5 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
+import { keyOfThread } from "../../../src/sync/thread-key.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter, freshDb, gated } from "../runner/kit.js";
 import {
@@ -84,6 +85,23 @@ test.each([
   await say(phone, "t0", "t0-r3", agentOf(counter(2)));
   await eventually(async () => expect(await tree(laptop, "t0")).toEqual(await tree(phone, "t0")));
   expect(await tree(laptop, "t0")).toMatchObject({ "t0-r3": { prev: "t0-r2" } });
+});
+
+test("a thread whose changes cannot be sent keeps no other thread here (L19)", async () => {
+  const { server, dbName } = await opened();
+  const before = makeDevice(server, "Phone", { dbName, keep: "opened" });
+  await inStep(before);
+  before.space.connect(false);
+  await before.runner.updateThread("t0", { title: "Named here" });
+  await before.close();
+  const phone = phoneAgain(server, dbName);
+  const key = await keyOfThread("t0");
+  const { add } = phone.space;
+  vi.spyOn(phone.space, "add").mockImplementation(async (thread, ...of) => {
+    if (thread === key) throw new Error("planted");
+    return add.call(phone.space, thread, ...of);
+  });
+  await leaves(phone, "t1", "t2");
 });
 
 test("a thread that somebody has opened stays as long as this host lives, and leaves the next one", async () => {
