@@ -69,12 +69,11 @@ export class Devices {
   /** When the connection was made: before, nobody could be heard. */
   private since: number | undefined;
   private readonly ended: AbortController;
-  private isTwinTold = false;
   private readonly here: Extract<Told, { type: "here" }>;
 
   /**
    * @param host id of this host. @param isTwin another device has the same id, as where a profile was copied, and this one is
-   *   to take another one
+   *   to take another one: called as often as that is heard
    */
   constructor(
     private readonly space: Space,
@@ -164,9 +163,7 @@ export class Devices {
     if (id === this.self.id) {
       // Of a host of this device before this one, the last words are heard by then.
       const isLate = this.since !== undefined && this.clock.elapsed() - this.since >= BEAT_MS;
-      const isToYield = told.type === "here" && isLate && told.host !== undefined && told.host < this.host;
-      if (isToYield && !this.isTwinTold) this.isTwin();
-      this.isTwinTold ||= isToYield;
+      if (told.type === "here" && isLate && told.host !== undefined && told.host < this.host) this.isTwin();
       return;
     }
     const wasHere = this.isOnline(id);

@@ -100,6 +100,8 @@ export class Sync {
   private failure: string | undefined;
   /** What the space says is not understood here: nothing is read or sent any more. The message says what to do. */
   private refused: string | undefined;
+  /** The device has another id, or is about to. */
+  private isRenewed = false;
   /** Ends the reading of now. */
   private session: AbortController | undefined;
   private readonly admissions: Admissions;
@@ -321,12 +323,15 @@ export class Sync {
   private async renew(): Promise<void> {
     const { database, parts, renewed } = this.options;
     // Without Web Locks it may be another host of this very database.
-    if (parts.locks.contextOnly === true) return;
+    if (this.isRenewed || parts.locks.contextOnly === true) return;
+    this.isRenewed = true;
     parts.logger.warn("Another device has the id of this one, as a copy of its profile has: this one takes a new id");
     try {
       await database.renewDevice(parts.makeId());
       renewed?.();
     } catch (error) {
+      // It is tried again when the other one is heard next.
+      this.isRenewed = false;
       parts.logger.warn(`The id of this device stays: ${String(error)}`);
     }
   }

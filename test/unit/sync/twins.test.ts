@@ -1,16 +1,27 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../../src/platform/clock.js";
 import { connectRuntime } from "../../../src/client/connect-runtime.js";
 import { SyncDatabase } from "../../../src/sync/sync-database.js";
 import { serveRuntime } from "../../../src/worker/serve-runtime.js";
-import { agentOf, counter, freshDb, gated, quiet } from "../runner/kit.js";
+import { agentOf, counter, fastClock, freshDb, gated, quiet } from "../runner/kit.js";
 import { until } from "../waiting/kit.js";
+import { device, eventually } from "./kit.js";
 import { MemoryServer, MemorySpace } from "./memory-space.js";
 import { ask, runOf, type Tab } from "./servers-kit.js";
 
 /*
  * Two devices with one id: a profile was copied, or restored on another machine.
  */
+
+/** The name of a database whose device has the id `one`. */
+async function ofDeviceOne(): Promise<string> {
+  const dbName = freshDb();
+  const database = new SyncDatabase(dbName, systemClock);
+  await database.prepare();
+  await database.device("one");
+  await database.close();
+  return dbName;
+}
 
 test(
   "of two devices with one id one takes another one, and a run of either is on both, once",
@@ -20,11 +31,7 @@ test(
     const { gate, letOn } = gated();
     const agents = { slow: agentOf(counter(3, (step) => (step === 1 ? gate : undefined))) };
     const make = async (name: string): Promise<Tab> => {
-      const dbName = freshDb();
-      const database = new SyncDatabase(dbName, systemClock);
-      await database.prepare();
-      await database.device("one");
-      await database.close();
+      const dbName = await ofDeviceOne();
       const sync = { space: () => new MemorySpace(server), device: name };
       const host = serveRuntime({ dbName, agents, sync, logger: quiet });
       const runtime = connectRuntime({ hosts: { page: async () => host.connect() } });
@@ -59,3 +66,14 @@ test(
     expect(server.entries.length).toBeLessThan(20);
   },
 );
+
+test("a device that cannot take another id at once does so later", async () => {
+  const server = new MemoryServer();
+  const make = async (name: string) => device(server, name, { dbName: await ofDeviceOne(), clock: fastClock(50) });
+  const devices = [await make("First"), await make("Second")];
+  for (const { database } of devices) vi.spyOn(database, "renewDevice").mockRejectedValueOnce(new Error("planted"));
+  await eventually(async () => {
+    const ids = await Promise.all(devices.map(({ database }) => database.device("made")));
+    expect(new Set(ids).size).toBe(2);
+  });
+});
