@@ -258,7 +258,13 @@ export default defineConfig(({ mode }) =>
               },
             },
             // Real servers, which are killed: one file after the other.
-            unit("sync", { include: ["test/sync/**/*.test.ts"], fileParallelism: false, maxWorkers: 1, pool: "forks" }),
+            unit("sync", {
+              include: ["test/sync/**/*.test.ts"],
+              exclude: leftOut,
+              fileParallelism: false,
+              maxWorkers: 1,
+              pool: "forks",
+            }),
             frontEnds("chromium"),
             frontEnds("firefox"),
             tabs("chromium", ["test/tabs/**/*.test.ts", "demo/test/tabs/*.test.ts"]),

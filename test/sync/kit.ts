@@ -196,3 +196,13 @@ export function deafen(nc: NatsConnection, isDeaf: () => boolean): void {
     return subscribe(subject, { ...given, callback: heard });
   };
 }
+
+/**
+ * A space of a cluster, created by one device: of several that create it at once each may make it another log (nats-server
+ * pull requests 3679 and 8449).
+ */
+export async function createdSpace(servers: NatsServers): Promise<string> {
+  const space = freshName();
+  await until(openSpace(servers, { space, replicas: 3 }), "online");
+  return space;
+}
