@@ -80,7 +80,9 @@ export class AbsentThreads {
       // The host that keeps the database in step reads it.
       if (list.has === undefined) channel.post({ type: "changed", threadId });
       else {
-        const thread = await threadOf(threadId);
+        // It opens when the keys of the space are known.
+        const late = clock.after(LOOK_MS, closed).then(() => undefined);
+        const thread = await Promise.race([threadOf(threadId), late]);
         if (thread?.isHere === true) return;
         if (thread?.failure !== undefined) throw thread.failure;
       }

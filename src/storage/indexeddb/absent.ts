@@ -17,7 +17,7 @@ export const indexedDBAbsent = (
 ): Required<Pick<DeviceStore, "listAbsent" | "leave" | "absent" | "arrived">> => ({
   listAbsent: async (threads) => {
     const rows = await Promise.all(threads.map((thread) => rowOf(codec, thread)));
-    await connection.write(withKeys("heads", "threads"), "relaxed", async (tx) => {
+    await connection.write(withKeys("heads", "threads"), "strict", async (tx) => {
       await refuseEncrypted(tx, codec, KEYS, rows);
       await Promise.all(
         rows.map(async (row) => {

@@ -1,5 +1,5 @@
 import { from, NEVER, switchMap } from "rxjs";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../../src/platform/clock.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { decodeMessage, encodeMessage, type SpaceMessage } from "../../../src/sync/messages.js";
@@ -7,6 +7,7 @@ import { SpaceOffline } from "../../../src/sync/space.js";
 import { keyOfThread } from "../../../src/sync/thread-key.js";
 import { fastKey } from "../encryption/fast-key.js";
 import { agentOf, counter, freshDb, fullDisk, gated, rawAgent, inputOf } from "../runner/kit.js";
+import { watchTransactions } from "../storage/idb-spy.js";
 import {
   device,
   eventually,
@@ -18,6 +19,7 @@ import {
   statusOf,
   tree,
   types,
+  withKey,
   type Device,
   same,
 } from "./kit.js";
@@ -307,4 +309,33 @@ test("times that lie do not stand above the list for ever, nor break its pages",
   for (const { updatedAt } of rows) expect(updatedAt).toBeLessThanOrEqual(Date.now());
   // The second says nothing.
   expect(rows.find(({ threadId }) => threadId === "t1")?.title).not.toBe("A lie");
+});
+
+test("a thread that is not here cannot be opened offline where the keys of the space are not known, and nobody waits (L13)", async () => {
+  const server = new MemoryServer();
+  const first = device(server, "First", withKey());
+  await inStep(first);
+  await say(first, "t", "r1", agentOf(counter(1)));
+  const dbName = freshDb();
+  const before = makeDevice(server, "Phone", { dbName, keep: "opened", ...withKey() });
+  await eventually(async () => expect(await absent(before)).toEqual(["t"]));
+  await inStep(before);
+  await before.database.setKeys(undefined);
+  await before.close();
+  const phone = makeDevice(server, "Phone", { dbName, keep: "opened", ...withKey() });
+  phone.space.connect(false);
+  onTestFinished(phone.close);
+  await expect(phone.runner.getThreadMessages("t")).rejects.toMatchObject({ code: "offline" });
+});
+
+test("what is listed survives a power failure: that it was read is written down behind it (L8)", async () => {
+  const { server } = await filled(1);
+  const dbName = freshDb();
+  const seen = watchTransactions();
+  const phone = device(server, "Phone", { dbName, keep: "opened" });
+  await eventually(async () => expect(await absent(phone)).toEqual(["t0"]));
+  const writes = seen.filter(
+    ({ db, mode, stores }) => db === dbName && mode === "readwrite" && stores.includes("threads"),
+  );
+  expect(writes.map(({ durability }) => durability)).toEqual(["strict"]);
 });
