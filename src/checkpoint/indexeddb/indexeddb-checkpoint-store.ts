@@ -1,6 +1,7 @@
 import type { Clock } from "../../platform/clock.js";
 import type { MakeId } from "../../platform/ids.js";
 import { checkpointDbName, DEFAULT_DB_NAME, userDbName } from "../../platform/names.js";
+import { invalidInput } from "../../run/errors.js";
 import { checkNames, CLOCK, FUNCTION, ID, TIMEOUT, USER, type Names } from "../../run/options.js";
 import { loaded } from "../../run/loaded.js";
 import type { PayloadCodec } from "../../storage/codec.js";
@@ -28,7 +29,7 @@ export interface IndexedDBCheckpointStoreOptions {
   readonly ids?: MakeId;
   /** Encrypts what is stored: an Encryption, which may be that of the runtime, too. */
   readonly encryption?: EncryptionOption;
-  /** Your own codec of what is stored, in place of `encryption`. */
+  /** Your own codec of what is stored, in place of `encryption`. What one has stored, the other cannot read. */
   readonly codec?: PayloadCodec;
 }
 
@@ -52,6 +53,8 @@ export class IndexedDBCheckpointStore extends CheckedStore {
   constructor(options: IndexedDBCheckpointStoreOptions = {}) {
     checkNames(options, NAMES, { of: "IndexedDBCheckpointStore" });
     const { dbName = DEFAULT_DB_NAME, user, openTimeoutMs, clock, encryption } = options;
+    if (encryption !== undefined && options.codec !== undefined)
+      throw invalidInput("codec", "IndexedDBCheckpointStore takes codec or encryption: give one of them");
     const connection = new DatabaseConnection({
       dbName: checkpointDbName(userDbName(user, dbName)),
       layout: checkpointLayout,

@@ -2,6 +2,7 @@ import "fake-indexeddb/auto";
 import { openDB, type IDBPDatabase } from "idb";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { Checkpoint } from "../../../src/checkpoint/checkpoint.js";
+import { isSealed, type PayloadCodec } from "../../../src/storage/codec.js";
 import { checkpoint, freshName as freshCheckpoints, openedStore } from "../checkpoint/kit.js";
 import { checkpointOf, freshName, metadataOf, opened, threadConfig, valuesOf } from "../langgraph/kit.js";
 import { watchTransactions } from "../storage/idb-spy.js";
@@ -113,4 +114,25 @@ test("a value that contains itself is encrypted", async () => {
   await isWhole();
   expect(await db.get("states", "a")).toMatchObject({ checkpoint: expect.any(Uint8Array) });
   expect((await store.get("a"))?.state.scratch).toEqual(scratch);
+});
+
+test("what a codec of one's own has made is left to it, and it is refused beside an encryption", async () => {
+  const codec: PayloadCodec = {
+    encode: async (value) => btoa(JSON.stringify(value)),
+    decode: async (stored) => JSON.parse(atob(String(stored))) as unknown,
+  };
+  const dbName = freshCheckpoints();
+  for (const [id, options] of Object.entries({ own: { codec }, plain: {} })) {
+    const before = openedStore(dbName, options);
+    await before.save(checkpoint(id));
+    await before.close();
+  }
+  expect(() => openedStore(dbName, { codec, encryption })).toThrow(
+    expect.objectContaining({ code: "invalid-input", details: { field: "codec" } }),
+  );
+  const encrypted = openedStore(dbName, { encryption });
+  await expect(encrypted.get("own")).rejects.toMatchObject({ code: "corrupt-record" });
+  const db = await rawOf(`${dbName}.checkpoints`);
+  await vi.waitFor(async () => expect(isSealed((await db.get("states", "plain")).checkpoint)).toBe(true));
+  expect(await openedStore(dbName, { codec }).get("own")).toEqual(checkpoint("own"));
 });
