@@ -48,7 +48,7 @@ export const indexedDBAbsent = (
       epoch = await nextEpoch(tx, head);
       if (!mayLeave()) return false;
       quietly(tx.objectStore("threads").put(row));
-      await hide(tx, head, epoch);
+      hide(tx, head, epoch);
       return true;
     });
     if (hasLeft) await sweepThread(connection, threadId);

@@ -3,7 +3,7 @@ import { firstOf } from "../decisions.js";
 import { branchesBefore, cutHead, isAsListed, mayCut, mayDelete, tombstone } from "../deletion-decisions.js";
 import type { ListedThread, RunStore, ThreadHead } from "../run-store.js";
 import { checkHead, checkRun, isHead, isIndex, isRecord, isThread } from "./checks.js";
-import { mark, sweepThread } from "./garbage.js";
+import { mark, markAll, sweepThread } from "./garbage.js";
 import { readHead } from "./heads.js";
 import { readRunsFrom } from "./reads.js";
 import { quietly } from "./database-connection.js";
@@ -35,7 +35,7 @@ export async function deleteThread(
     // Also where this is a retry.
     if (isNoThread) return (hadLeftovers ||= waits || row !== undefined);
     epoch = await nextEpoch(tx, head);
-    await hide(tx, head, epoch);
+    hide(tx, head, epoch);
     return true;
   };
   let deleted = await connection.write(["heads", "threads", "meta", "waiting"], "strict", async (tx) => {
@@ -53,10 +53,9 @@ export async function deleteThread(
 }
 
 /** Puts a tombstone in the place of the thread's head. The runs below are deleted later. Needs `heads` and `meta`. */
-export async function hide(tx: WriteTransaction, head: ThreadHead, epoch: number): Promise<void> {
-  const { threadId, runCount } = head;
+export function hide(tx: WriteTransaction, head: ThreadHead, epoch: number): void {
   quietly(tx.objectStore("heads").put(tombstone(head, epoch)));
-  await mark(tx, threadId, { epoch, below: runCount, chunksBelow: runCount, runs: [] });
+  markAll(tx, head, epoch);
 }
 
 /** Replaces a head that is invalid or missing, so that the thread's runs, whichever there are, can be deleted. */

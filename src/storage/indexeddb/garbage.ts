@@ -1,4 +1,5 @@
 import { firstOf, hasNoEvents } from "../decisions.js";
+import type { ThreadHead } from "../run-store.js";
 import { checkGarbage, checkHead, corrupt } from "./checks.js";
 import { quietly } from "./database-connection.js";
 import { runRange } from "./records.js";
@@ -14,6 +15,13 @@ export const PIECE = 256;
 
 const PREFIX = "garbage:";
 const keyOf = (threadId: string): string => PREFIX + threadId;
+
+/** Marks all runs of a thread. What was marked before is among them, also if that mark is invalid. Needs `meta`. */
+export function markAll(tx: WriteTransaction, { threadId, runCount }: ThreadHead, epoch: number): void {
+  const meta = tx.objectStore("meta");
+  const all: Garbage = { epoch, below: runCount, chunksBelow: runCount, runs: [] };
+  quietly(runCount === 0 ? meta.delete(keyOf(threadId)) : meta.put(all, keyOf(threadId)));
+}
 
 /** Adds to the thread's mark. Needs `meta` in the transaction. */
 export async function mark(tx: WriteTransaction, threadId: string, garbage: Garbage): Promise<void> {

@@ -277,6 +277,25 @@ test.each<[string, Parameters<typeof mark>[0]]>([
   expect(await dumpOf(db)).toEqual(before);
 });
 
+test("a thread whose mark is no mark is deleted, and begins anew (L7, L10)", async () => {
+  const { store, db } = await hurt(cutOff);
+  await db.put("meta", 7, "garbage:t");
+  expect(await store.deleteThread("t")).toBe(true);
+  for (const name of ["runs", "chunks", "messages", "states"] as const) expect(await db.count(name)).toBe(0);
+  await withRuns(store, "t", ["r0"]);
+  expect(await store.deleteThread("t")).toBe(true);
+});
+
+test("a thread of which nothing but an empty head was left is deleted again and again (L7, L10)", async () => {
+  const { store, db } = await hurt(async (empty) => void (await empty.head("t")));
+  await (db as unknown as IDBPDatabase).put("heads", { threadId: "t" });
+  expect(await store.deleteThread("t")).toBe(true);
+  expect(await store.deleteThread("t")).toBe(false);
+  await withRuns(store, "t", ["r0"]);
+  expect(await store.deleteThread("t")).toBe(true);
+  expect(await db.getAllKeys("meta")).toEqual(["epoch"]);
+});
+
 test("a mark of a thread that nobody knows is not believed (L10)", async () => {
   const { store, db } = await hurt(async (filled, threadId) => void (await withRuns(filled, threadId, ["r0"])));
   await db.delete("heads", "t");
