@@ -14,6 +14,8 @@ import type { Connection, Garbage, ReadTransaction, WriteTransaction } from "./s
 export const PIECE = 256;
 
 const PREFIX = "garbage:";
+/** What comes after all keys with that prefix. */
+const END = "garbage;";
 const keyOf = (threadId: string): string => PREFIX + threadId;
 
 /** Marks all runs of a thread. What was marked before is among them, also if that mark is invalid. Needs `meta`. */
@@ -106,7 +108,7 @@ export async function sweepThread(connection: Connection, threadId: string): Pro
 
 /** Deletes the garbage of all threads; throws the first error after the last thread. */
 export async function sweep(connection: Connection): Promise<void> {
-  const marks = IDBKeyRange.bound(PREFIX, `${PREFIX}\uffff`);
+  const marks = IDBKeyRange.bound(PREFIX, END, false, true);
   const keys = await connection.read(["meta"], (tx) => tx.objectStore("meta").getAllKeys(marks));
   const errors: unknown[] = [];
   for (const key of keys) {

@@ -171,11 +171,24 @@ test("asked again, a deletion and a cut end what they did not get to (L9)", asyn
   expect(await left(db, "t")).toEqual(CLEAN);
 });
 
+/** A thread whose deletion has left something to the sweep. */
+async function interrupted(store: RunStore, threadId: string): Promise<void> {
+  await withRuns(store, threadId, ["r"]);
+  watchTransactions(failing(({ stores, mode }) => mode === "readwrite" && stores.join() === "chunks"));
+  await expect(store.deleteThread(threadId)).rejects.toMatchObject({ code: "quota-exceeded" });
+}
+
+test("the sweep finds the thread with the last of all ids (L9)", async () => {
+  const { store, db } = await opened();
+  const threadId = "\uffff\uffff";
+  await interrupted(store, threadId);
+  await store.sweep();
+  expect(await left(db, threadId)).toEqual(CLEAN);
+});
+
 test("what fails in one thread does not keep the sweep from the others (L10)", async () => {
   const { store, db } = await opened();
-  await withRuns(store, "t1", ["r"]);
-  watchTransactions(failing(({ stores, mode }) => mode === "readwrite" && stores.join() === "chunks"));
-  await expect(store.deleteThread("t1")).rejects.toMatchObject({ code: "quota-exceeded" });
+  await interrupted(store, "t1");
   // A mark that this version never wrote: nothing is deleted on its word, and it is left as it is.
   const foreign = { epoch: 1, below: -1, chunksBelow: 1, runs: [] };
   await db.put("meta", foreign, "garbage:a");
