@@ -21,9 +21,10 @@ export class Bell {
   }
 
   /** Resolves at the first ring after `seen`, or when `signal` aborts. */
-  wait(seen: number, signal: AbortSignal): Promise<void> {
-    if (this.rung !== seen || signal.aborted) return Promise.resolve();
+  wait(seen: number, signal?: AbortSignal): Promise<void> {
+    if (this.rung !== seen || signal?.aborted === true) return Promise.resolve();
     return new Promise((resolve) => {
+      if (signal === undefined) return void this.waiters.push(resolve);
       const wake = (): void => {
         signal.removeEventListener("abort", abort);
         resolve();

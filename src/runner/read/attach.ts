@@ -8,9 +8,7 @@ import { isSameDatabase } from "../../run/epochs.js";
 import { isListening } from "../../run/life.js";
 import { equalJson } from "../../run/json.js";
 import { loaded } from "../../run/loaded.js";
-import { lastSeq } from "../../run/pack.js";
-import type { BaseEvent } from "@ag-ui/client";
-import type { Chunk, Cursor } from "../../run/types.js";
+import type { Cursor } from "../../run/types.js";
 import type { RunRow, ThreadHead } from "../../storage/run-store.js";
 import { toErrorData } from "../../wire/errors.js";
 import type { Frame, LiveRun as LiveRunInfo, Replay } from "../../wire/shapes.js";
@@ -20,10 +18,10 @@ import { refOf, type LiveRun, type RunRef } from "../live/live-run.js";
 import type { RunFeed } from "../../run/run-feed.js";
 import type { RunnerParts } from "../parts.js";
 import type { Recovery } from "../claim/recovery.js";
-import { hasNoRecord, isUnreadable } from "../history/run-log.js";
+import { hasNoRecord } from "../history/run-log.js";
 import { steadily } from "../history/steadily.js";
 import { recoveryState } from "./recovery-state.js";
-import { tailRun, type TailContext, type TailEnd } from "./tail.js";
+import { tailRun, type TailContext } from "./tail.js";
 
 export interface AttachContext extends TailContext {
   readonly parts: RunnerParts;
@@ -110,24 +108,30 @@ export async function* attach(
           if (!next.isIdle || bell.count !== seen) continue;
         } else {
           holds = true;
-          const read = yield* readRun(context, next, signal);
-          if (read?.is === "unreadable") {
-            // If the run is over, a snapshot shows what is readable of it.
-            if ((await parts.store.head(threadId))?.live?.runId === next.run.runId) throw read.error;
-            at = undefined;
+          const { run, afterSeq, alone } = next;
+          const feed = feedOf(context, run);
+          const base = alone === true ? await wholeBaseline(context, run) : [];
+          if (afterSeq < 0) yield { type: "run", run: toLiveRunInfo(run) };
+          const { runIndex, runId, epoch } = run;
+          const read = yield* tailRun(context, run, feed, afterSeq, signal, base);
+          if (read?.is === "settled") {
+            const { status, seq } = read;
+            yield { type: "settled", runIndex, runId, status };
+            at = { runIndex, seq, epoch };
+            failedIndex = status === "broken" || status === "errored" ? runIndex : undefined;
             continue;
           }
-          if (read?.is !== "lost") {
-            at = read?.cursor;
-            failedIndex = read?.hasFailed === true ? at?.runIndex : undefined;
-            continue;
-          }
-          if (!follow) throw read.error;
-          // Its end comes with a snapshot once it is written; until then it must not pass for live.
-          const { runIndex, runId } = next.run;
-          yield { type: "lost", runIndex, runId, error: toErrorData(read.error) };
-          lostRunId = runId;
           at = undefined;
+          if (read === undefined) failedIndex = undefined;
+          else if (read.is === "unreadable") {
+            // If the run is over, a snapshot shows what is readable of it.
+            if ((await parts.store.head(threadId))?.live?.runId === runId) throw read.error;
+          } else {
+            if (!follow) throw read.error;
+            // Its end comes with a snapshot once it is written; until then it must not pass for live.
+            yield { type: "lost", runIndex, runId, error: toErrorData(read.error) };
+            lostRunId = runId;
+          }
           continue;
         }
       }
@@ -246,49 +250,6 @@ async function nextPosition(
 const isRevised = ({ revised }: RunRow, { seq, epoch }: Pick<Cursor, "seq" | "epoch">): boolean =>
   revised !== undefined && epoch < revised.epoch && (revised.from === 0 || seq >= revised.from);
 
-type ReadRun =
-  | { readonly is: "read"; readonly cursor: Cursor; readonly hasFailed: boolean }
-  /** What comes next cannot be read. */
-  | { readonly is: "unreadable"; readonly error: unknown }
-  | Extract<TailEnd, object>;
-
-/** One run from `afterSeq` to its end. @returns undefined where the run's events are gone */
-async function* readRun(
-  context: AttachContext,
-  { run, afterSeq, alone }: Position,
-  signal: AbortSignal,
-): AsyncGenerator<Frame, ReadRun | undefined> {
-  const { runIndex, runId, epoch } = run;
-  const feed = feedOf(context, run);
-  const base = alone === true ? await wholeBaseline(context, run) : [];
-  if (afterSeq < 0) yield { type: "run", run: toLiveRunInfo(run) };
-  let seq = afterSeq;
-  const chunks = tailRun(context, run, feed, afterSeq, signal);
-  try {
-    for (;;) {
-      let next: Awaited<ReturnType<typeof chunks.next>>;
-      try {
-        next = await chunks.next();
-      } catch (error) {
-        if (!isUnreadable(error) || seq !== afterSeq) throw error;
-        return { is: "unreadable", error };
-      }
-      if (next.done !== true) {
-        yield toFrame(next.value, base);
-        seq = lastSeq(next.value);
-        continue;
-      }
-      if (next.value === undefined && !signal.aborted) return undefined;
-      if (typeof next.value === "object") return next.value;
-      if (next.value !== undefined) yield { type: "settled", runIndex, runId, status: next.value };
-      const hasFailed = next.value === "broken" || next.value === "errored";
-      return { is: "read", cursor: { runIndex, seq, epoch }, hasFailed };
-    }
-  } finally {
-    await chunks.return(undefined);
-  }
-}
-
 /** `live` is this run, not one of the same index in a recreated database. */
 const isRun = (live: LiveRun | undefined, run: Pick<RunRef, "runIndex" | "epoch">): live is LiveRun =>
   live?.inLog?.runIndex === run.runIndex && isSameDatabase(live.inLog.epoch, run.epoch);
@@ -316,10 +277,6 @@ async function compacted({ history }: AttachContext, head: ThreadHead): Promise<
   const events = last === undefined ? [] : compactLog(await history.pathEvents(head, last.runIndex));
   return { type: "prelude", events, cursor };
 }
-
-/** @param base events that go with the run's first chunk */
-export const toFrame = (chunk: Chunk, base: readonly BaseEvent[]): Frame =>
-  chunk.firstSeq === 0 && base.length > 0 ? { type: "chunk", chunk, base } : { type: "chunk", chunk };
 
 export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId, attempt, device, begins }: RunRef): LiveRunInfo => ({
   runIndex,

@@ -11,10 +11,10 @@ import type { Frame } from "../../wire/shapes.js";
 import { withBase } from "../../wire/frames.js";
 import { threadEvents } from "../../wire/thread-events.js";
 import { ownEvent } from "../agent/accept.js";
-import { feedOf, refuseLocked, toFrame, toLiveRunInfo, type AttachContext } from "./attach.js";
+import { feedOf, refuseLocked, toLiveRunInfo, type AttachContext } from "./attach.js";
 import { baselineFor, wholeBaseline, type Asked } from "../history/baseline.js";
 import { refOf, type LiveRun, type RunRef } from "../live/live-run.js";
-import { tailRun, type TailEnd } from "./tail.js";
+import { tailRun } from "./tail.js";
 
 /** A run that was found in the log may be another device's, which is written down here. */
 const feedOfRun = (context: AttachContext, run: LiveRun, ref: RunRef): RunFeed | undefined =>
@@ -43,13 +43,7 @@ export async function* framesOfRun(
   const ref = await run.started;
   const base = await baselineFor(context, run, asked);
   yield { type: "run", run: toLiveRunInfo(ref) };
-  yield* framesBehind(
-    ref,
-    tailRun(context, ref, feedOfRun(context, run, ref), -1, signal),
-    base,
-    (end) => failureOf(run, end),
-    signal,
-  );
+  yield* framesBehind(context, ref, { feed: feedOfRun(context, run, ref), base }, signal, () => failureOf(run));
 }
 
 /**
@@ -75,11 +69,10 @@ export async function* framesOfRecorded(
     const ref = refOf(row);
     context.recovery.watch((await store.head(threadId))?.holder);
     const feed = feedOf(context, ref);
-    const seq = after?.seq ?? -1;
-    const base = seq < 0 ? await wholeBaseline(context, ref) : [];
-    if (seq < 0) yield { type: "run", run: toLiveRunInfo(ref) };
-    const failure = (end: TailEnd | undefined) => (typeof end === "object" ? end : undefined);
-    yield* framesBehind(ref, tailRun(context, ref, feed, seq, signal), base, failure, signal);
+    const afterSeq = after?.seq ?? -1;
+    const base = afterSeq < 0 ? await wholeBaseline(context, ref) : [];
+    if (afterSeq < 0) yield { type: "run", run: toLiveRunInfo(ref) };
+    yield* framesBehind(context, ref, { feed, afterSeq, base }, signal);
   } catch (error) {
     // A read in flight fails when its host closes: the next host goes on.
     if (!signal.aborted) throw error;
@@ -88,31 +81,21 @@ export async function* framesOfRecorded(
   }
 }
 
+/** @param failure why the run failed for its reader, whatever its end in the log */
 async function* framesBehind(
+  context: AttachContext,
   ref: RunRef,
-  chunks: ReturnType<typeof tailRun>,
-  base: readonly BaseEvent[],
-  failure: (end: TailEnd | undefined) => { readonly error: unknown } | undefined,
+  { feed, afterSeq = -1, base }: { feed: RunFeed | undefined; afterSeq?: number; base: readonly BaseEvent[] },
   signal: AbortSignal,
+  failure?: () => { readonly error: unknown } | undefined,
 ): AsyncGenerator<Frame, void> {
+  const end = yield* tailRun(context, ref, feed, afterSeq, signal, base);
   const { runIndex, runId } = ref;
-  try {
-    for (;;) {
-      const next = await chunks.next();
-      if (next.done !== true) {
-        yield toFrame(next.value, base);
-        continue;
-      }
-      const failed = failure(next.value);
-      if (failed !== undefined) throw failed.error;
-      if (next.value === undefined && !signal.aborted) throw deleted(ref);
-      if (typeof next.value === "string") yield { type: "settled", runIndex, runId, status: next.value };
-      if (!signal.aborted) yield { type: "end" };
-      return;
-    }
-  } finally {
-    await chunks.return(undefined);
-  }
+  const failed = end === undefined || end.is === "settled" ? failure?.() : end;
+  if (failed !== undefined) throw failed.error;
+  if (end?.is === "settled") yield { type: "settled", runIndex, runId, status: end.status };
+  else if (!signal.aborted) throw deleted(ref);
+  if (!signal.aborted) yield { type: "end" };
 }
 
 /** The events of an attachment that is opened for each subscriber. */
@@ -133,8 +116,7 @@ export const eventsOfFrames = (
 const deleted = ({ threadId, runId }: RunRef): RunnerError => new RunnerError("deleted", { threadId, runId });
 
 /** Why a run failed for its caller: its host could not write any further, even if the log has an end of it by now. */
-function failureOf(run: LiveRun, end: TailEnd | undefined): { readonly error: unknown } | undefined {
-  if (typeof end === "object") return end;
+function failureOf(run: LiveRun): { readonly error: unknown } | undefined {
   const { state } = run.feed;
   return state.is === "lost" && state.error !== undefined ? state : undefined;
 }

@@ -1,14 +1,18 @@
 import { EventType } from "@ag-ui/core";
+import type { BaseEvent } from "@ag-ui/client";
 import { filter } from "rxjs";
+import { onAbort } from "../../platform/abort.js";
 import { ringOrSilence, type Bell } from "../../platform/bell.js";
 import { lastSeq } from "../../run/pack.js";
 import { isSameDatabase } from "../../run/epochs.js";
 import { chunkSize } from "../../run/size.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
 import type { RunRow } from "../../storage/run-store.js";
+import type { Frame } from "../../wire/shapes.js";
 import { catchUp, FRAME_EVENTS, FRAME_SIZE } from "./catch-up.js";
 import type { RunnerParts } from "../parts.js";
 import { completed } from "../history/run-input.js";
+import { isUnreadable } from "../history/run-log.js";
 import type { Recovery } from "../claim/recovery.js";
 import type { RunRef } from "../live/live-run.js";
 import type { RunFeed } from "../../run/run-feed.js";
@@ -23,14 +27,21 @@ export interface TailContext {
   readonly bell: (threadId: string) => { readonly bell: Bell; readonly release: () => void };
 }
 
-/** How a run ended for its reader; `lost`: it is over, but its end cannot be written because of `error`. */
-export type TailEnd = SettledStatus | { readonly is: "lost"; readonly error: unknown };
+/** How a run ended for its reader. */
+export type TailEnd =
+  /** `seq`: of its last event. */
+  | { readonly is: "settled"; readonly status: SettledStatus; readonly seq: number }
+  /** It is over, but its end cannot be written because of `error`. */
+  | { readonly is: "lost"; readonly error: unknown }
+  /** Nothing behind `afterSeq` can be read. */
+  | { readonly is: "unreadable"; readonly error: unknown };
 
 /**
  * Reads a run's committed chunks after `afterSeq`, without gap or overlap, then goes on with each new one until the run
  * is settled or `signal` aborts. Everyone reads this way: during the run, after it, in the holder and in other hosts.
  *
  * @param feed the run's feed where it is live in this host
+ * @param base events that go with the run's first chunk
  * @returns how the run ended; undefined when `signal` aborted first, or the missing events are gone (deleted, cut off,
  *   revised, or the database was recreated)
  */
@@ -40,40 +51,48 @@ export async function* tailRun(
   feed: RunFeed | undefined,
   afterSeq: number,
   signal: AbortSignal,
-): AsyncGenerator<Chunk, TailEnd | undefined> {
+  base: readonly BaseEvent[] = [],
+): AsyncGenerator<Frame, TailEnd | undefined> {
   const { parts, recovery } = context;
   const { threadId, runId } = run;
   // A recreated database has other runs under the same indexes.
   const isOther = ({ epoch }: { readonly epoch: number }): boolean => !isSameDatabase(epoch, run.epoch);
   // What it has given out of the run may not count any more: only a snapshot tells.
   const isRevised = ({ revised }: RunRow): boolean => revised !== undefined && revised.epoch > run.epoch;
+  const frameOf = (chunk: Chunk): Frame =>
+    chunk.firstSeq === 0 && base.length > 0 ? { type: "chunk", chunk, base } : { type: "chunk", chunk };
+  /** Ends what listens for this reader. */
+  const over = new AbortController();
   let seq = afterSeq;
-  if (feed !== undefined) {
-    while (!signal.aborted && feed.state.is !== "lost") {
-      const seen = feed.bell.count;
-      const { state, publishedSeq } = feed;
-      const kept = feed.after(seq);
-      const { chunks, ahead } = kept === undefined ? await readUpTo(parts, run, seq, publishedSeq) : { chunks: kept };
-      const before = seq;
-      if (chunks.some(isOther)) return undefined;
-      for (const chunk of catchUp(chunks, seq)) {
-        seq = lastSeq(chunk);
-        yield chunk;
-        if (signal.aborted) return undefined;
-      }
-      // Neither in memory nor in the log any more: the row read below tells why.
-      if (kept === undefined && seq === before && ahead !== true) break;
-      if (state.is === "ended" && seq >= publishedSeq) return state.status;
-      if (seq >= feed.publishedSeq || ahead === true) await feed.bell.wait(seen, signal);
-    }
-  }
-
-  const { bell, release } = context.bell(threadId);
-  const hearing = parts.channel.messages$
-    .pipe(filter(({ type, runId: its }) => type === "advanced" && its === runId))
-    // Ignores messages about events that were read already.
-    .subscribe((message) => (message.seq ?? Infinity) > seq && bell.ring());
   try {
+    if (feed !== undefined) {
+      onAbort(signal, () => feed.bell.ring(), over.signal);
+      while (!signal.aborted && feed.state.is !== "lost") {
+        const seen = feed.bell.count;
+        const { state, publishedSeq } = feed;
+        const kept = feed.after(seq);
+        const { chunks, ahead } = kept === undefined ? await readUpTo(parts, run, seq, publishedSeq) : { chunks: kept };
+        const before = seq;
+        if (chunks.some(isOther)) return undefined;
+        for (const chunk of catchUp(chunks, seq)) {
+          seq = lastSeq(chunk);
+          yield frameOf(chunk);
+          if (signal.aborted) return undefined;
+        }
+        // Neither in memory nor in the log any more: the row read below tells why.
+        if (kept === undefined && seq === before && ahead !== true) break;
+        if (state.is === "ended" && seq >= publishedSeq) return { is: "settled", status: state.status, seq };
+        if (seq >= feed.publishedSeq || ahead === true) await feed.bell.wait(seen);
+      }
+    }
+
+    const { bell, release } = context.bell(threadId);
+    onAbort(over.signal, release);
+    const hearing = parts.channel.messages$
+      .pipe(filter(({ type, runId: its }) => type === "advanced" && its === runId))
+      // Ignores messages about events that were read already.
+      .subscribe((message) => (message.seq ?? Infinity) > seq && bell.ring());
+    onAbort(over.signal, () => hearing.unsubscribe());
     /** It has reached the end of the log once: from now on others announce more. */
     let caughtUp = false;
     let silent = false;
@@ -91,7 +110,7 @@ export async function* tailRun(
       for (const chunk of catchUp(chunks, seq)) {
         seq = lastSeq(chunk);
         isEnd = endsRun(chunk);
-        yield chunk;
+        yield frameOf(chunk);
         if (signal.aborted) return undefined;
       }
       if (chunks.length === 0) {
@@ -101,7 +120,7 @@ export async function* tailRun(
         const row = await parts.store.run(threadId, run.runIndex);
         if (row === undefined || isOther(row) || isRevised(row)) return undefined;
         if (row.status !== "running") {
-          if (seq >= (row.eventCount ?? 0) - 1) return row.status;
+          if (seq >= (row.eventCount ?? 0) - 1) return { is: "settled", status: row.status, seq };
           ({ status } = row);
           continue;
         }
@@ -116,9 +135,11 @@ export async function* tailRun(
       silent = !(await ringOrSilence(bell, seen, parts.clock, SILENCE_MS, signal));
     }
     return undefined;
+  } catch (error) {
+    if (!isUnreadable(error) || seq !== afterSeq) throw error;
+    return { is: "unreadable", error };
   } finally {
-    hearing.unsubscribe();
-    release();
+    over.abort();
   }
 }
 

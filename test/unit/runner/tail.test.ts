@@ -5,7 +5,7 @@ import type { HostChannel, LockMessage } from "../../../src/lock/protocol.js";
 import { Bell } from "../../../src/platform/bell.js";
 import { nextTask } from "../../../src/platform/clock.js";
 import { joinChunks, lastSeq, unpackChunk } from "../../../src/run/pack.js";
-import type { Chunk } from "../../../src/run/types.js";
+import type { Chunk, SettledStatus } from "../../../src/run/types.js";
 import { RunFeed } from "../../../src/run/run-feed.js";
 import { tailRun, type TailContext, type TailEnd } from "../../../src/runner/read/tail.js";
 import type { Claim, RunStore } from "../../../src/storage/run-store.js";
@@ -45,13 +45,13 @@ async function followed(before: (store: RunStore, claim: Claim) => Promise<void>
   const reading = new AbortController();
   onTestFinished(() => reading.abort());
   const chunks: Chunk[] = [];
-  let end: TailEnd | undefined | "reads" = "reads";
+  let end: SettledStatus | TailEnd["is"] | undefined | "reads" = "reads";
   const follow = (feed?: RunFeed, afterSeq = -1): void => {
     const tail = tailRun(context, claim, feed, afterSeq, reading.signal);
     const read = async (): Promise<void> => {
       for (let next = await tail.next(); ; next = await tail.next()) {
-        if (next.done === true) return void (end = next.value);
-        chunks.push(next.value);
+        if (next.done === true) return void (end = next.value?.is === "settled" ? next.value.status : next.value?.is);
+        if (next.value.type === "chunk") chunks.push(next.value.chunk);
       }
     };
     void read();
