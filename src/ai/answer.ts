@@ -33,6 +33,8 @@ export interface AnswerParts {
   readonly model: { readonly provider?: string; readonly model?: string };
   /** The message that the first text goes on with. */
   readonly continues?: string;
+  /** Calls may be repaired when they are complete, their names as well: they are told then. */
+  readonly repairs?: boolean;
 }
 
 interface OpenText {
@@ -41,14 +43,15 @@ interface OpenText {
 }
 
 interface OpenCall {
-  readonly toolCallId: string;
+  /** Set when its START is told. */
+  toolCallId?: string;
   readonly name: string;
   /** The provider's server runs it. */
   isServers: boolean;
   isOpen: boolean;
   /** Its arguments came as they were written. */
   hasArgs: boolean;
-  /** They are no JSON, and are told when the call is complete. */
+  /** They are told when the call is complete: they are no JSON, or may be repaired. */
   readonly isHeld: boolean;
 }
 
@@ -214,35 +217,48 @@ export class Answer {
     yield { type: EventType.REASONING_END, messageId };
   }
 
-  private *callStart(id: string, name: string, isServers: boolean, isHeld: boolean): Generator<AGUIEvent, OpenCall> {
+  private *callStart(id: string, name: string, isServers: boolean, isText: boolean): Generator<AGUIEvent, OpenCall> {
     yield* this.leaveCall(id);
-    const toolCallId = id === "" || this.parts.isKnownCall(id) ? this.parts.makeId() : id;
-    const open = { toolCallId, name, isServers, isOpen: true, hasArgs: false, isHeld };
+    const repairs = this.parts.repairs === true;
+    const open: OpenCall = { name, isServers, isOpen: true, hasArgs: false, isHeld: isText || repairs };
     this.openCalls.set(id, open);
-    const parentMessageId = this.lastText ?? this.mainId;
-    yield { type: EventType.TOOL_CALL_START, toolCallId, toolCallName: name, parentMessageId };
+    if (!repairs) yield* this.told(id, open, name);
     return open;
   }
 
-  private *callEnd(open: OpenCall, made: Omit<MadeCall, "toolCallId">): Generator<AGUIEvent> {
+  /** Tells the START of a call once. @returns its id in the thread */
+  private *told(id: string, open: OpenCall, toolCallName: string): Generator<AGUIEvent, string> {
+    if (open.toolCallId !== undefined) return open.toolCallId;
+    const toolCallId = id === "" || this.parts.isKnownCall(id) ? this.parts.makeId() : id;
+    open.toolCallId = toolCallId;
+    const parentMessageId = this.lastText ?? this.mainId;
+    yield { type: EventType.TOOL_CALL_START, toolCallId, toolCallName, parentMessageId };
+    return toolCallId;
+  }
+
+  private *callEnd(open: OpenCall, made: MadeCall): Generator<AGUIEvent> {
     open.isOpen = false;
-    const { toolCallId, isServers } = open;
+    const { isServers } = open;
+    const { toolCallId } = made;
     yield { type: EventType.TOOL_CALL_END, toolCallId, ...(isServers && { metadata: { [PROVIDER_EXECUTED]: true } }) };
-    if (!isServers) this.calls.push({ toolCallId, ...made });
+    if (!isServers) this.calls.push(made);
   }
 
   /** A call that the provider began and never completed: the model is told, and makes it anew. */
   private *leaveCall(id: string): Generator<AGUIEvent> {
     const open = this.openCalls.get(id);
     if (open?.isOpen !== true) return;
-    yield* this.callEnd(open, { name: open.name, args: undefined, invalid: "The call is not complete" });
+    const { name } = open;
+    const toolCallId = yield* this.told(id, open, name);
+    yield* this.callEnd(open, { toolCallId, name, args: undefined, invalid: "The call is not complete" });
   }
 
   private *callArgs(id: string, delta: string): Generator<AGUIEvent> {
     const open = this.openCalls.get(id);
     if (open?.isOpen !== true || open.isHeld || delta === "") return;
     open.hasArgs = true;
-    yield { type: EventType.TOOL_CALL_ARGS, toolCallId: open.toolCallId, delta };
+    const toolCallId = yield* this.told(id, open, open.name);
+    yield { type: EventType.TOOL_CALL_ARGS, toolCallId, delta };
   }
 
   private *call(part: Extract<Part, { type: "tool-call" }>): Generator<AGUIEvent> {
@@ -251,14 +267,14 @@ export class Answer {
     const begun = this.openCalls.get(id);
     const open = begun?.isOpen === true ? begun : yield* this.callStart(id, name, isServers, false);
     open.isServers = isServers;
-    const { toolCallId } = open;
+    const toolCallId = yield* this.told(id, open, name);
     if (!open.hasArgs) {
       const delta = typeof args === "string" ? args : JSON.stringify(args ?? {});
       if (delta !== "") yield { type: EventType.TOOL_CALL_ARGS, toolCallId, delta };
     }
     this.keep(`call/${toolCallId}`, part.providerMetadata);
     yield* this.encrypted(`call/${toolCallId}`, "tool-call", toolCallId);
-    yield* this.callEnd(open, { name, args, ...(part.invalid === true && { invalid: part.error }) });
+    yield* this.callEnd(open, { toolCallId, name, args, ...(part.invalid === true && { invalid: part.error }) });
   }
 
   private *result(id: string, output: unknown, metadata?: Metadata): Generator<AGUIEvent> {

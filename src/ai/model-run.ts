@@ -166,6 +166,7 @@ class ModelRun {
       isKnownCall: (id) => this.thread.list.call(id) !== undefined,
       model: { ...(provider !== undefined && { provider }), model: modelId },
       ...(continues !== undefined && { continues }),
+      repairs: this.options.settings?.repairToolCall !== undefined,
     });
     yield* this.read(answer, isLast, continues !== undefined);
     signal.throwIfAborted();

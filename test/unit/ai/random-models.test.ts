@@ -75,8 +75,10 @@ function begun(parts: readonly Part[]): Part[] {
 test("whatever parts a provider gives, the run is valid and each call has a result (L3, L7)", async () => {
   const answers = fc.array(fc.array(anyPart, { maxLength: 12 }), { maxLength: 3 });
   await fc.assert(
-    fc.asyncProperty(answers, async (given) => {
-      const { end, messages } = await runOf({ model: modelOf(...given.map(begun)), ...run }, inputOf(asks("hi")));
+    fc.asyncProperty(answers, fc.boolean(), async (given, repairs) => {
+      const settings = repairs ? { settings: { ...run.settings, repairToolCall: async () => null } } : {};
+      const options = { model: modelOf(...given.map(begun)), ...run, ...settings };
+      const { end, messages } = await runOf(options, inputOf(asks("hi")));
       expect(end.type).toBe(EventType.RUN_FINISHED);
       const results = messages.flatMap((message) => (message.role === "tool" ? [message.toolCallId] : []));
       for (const message of messages) {

@@ -3,7 +3,7 @@ import { EventType } from "@ag-ui/core";
 import { tool as sdkTool } from "ai";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { aiAgent, aiTool, stateTools, type AiTools } from "ag-ui-local-runtime/ai";
+import { aiAgent, aiTool, stateTools, type AiAgentOptions, type AiTools } from "ag-ui-local-runtime/ai";
 import { leftCalls } from "../../../src/run/pending-tool-calls.js";
 import { asks, inputOf, runOf, servedModel, typesOf } from "./kit.js";
 
@@ -310,6 +310,23 @@ describe("issue 16.1: calls that wait", () => {
     const second = await runOf(options, inputOf(first.messages, { resume }));
     expect(resultsIn(second.messages)[0]).toContain(content);
     expect(lastOf(second.messages)).toBe("ok");
+  });
+
+  test("a call that was repaired stands so in the log, its name as well: it is approved and executed", async () => {
+    it.server.script({ calls: [{ name: "sum", args: ['{"a":1,', '"b":2'] }] }, { text: ["3"] });
+    const options: AiAgentOptions = {
+      model: it.model,
+      tools: { add: { ...add, needsApproval: true } },
+      settings: { repairToolCall: async ({ toolCall }) => ({ ...toolCall, toolName: "add", input: '{"a":1,"b":2}' }) },
+    };
+    const first = await runOf(options, inputOf(asks("add")));
+    expect(first.messages.at(-1)).toMatchObject({
+      toolCalls: [{ function: { name: "add", arguments: '{"a":1,"b":2}' } }],
+    });
+    const { interrupts } = (first.end as { outcome: { interrupts: { id: string }[] } }).outcome;
+    const resume = [{ interruptId: interrupts[0]!.id, status: "resolved" as const, payload: { approved: true } }];
+    const second = await runOf(options, inputOf(first.messages, { resume }));
+    expect(resultsIn(second.messages)).toEqual(['call-0: {"sum":3}']);
   });
 
   test("a tool of the agent that the page runs waits for it, while another call of its step is approved", async () => {
