@@ -7,10 +7,10 @@ export const RECORD_EVENTS = 4_096;
 export const RECORD_SIZE = 256 * 1_024;
 
 /**
- * Groups consecutive chunks of one run that become one record. Only chunks of one epoch, and so of one writer, are joined.
- * A chunk in a group of its own stays as it is.
+ * Groups consecutive chunks of one run that become one record, or one frame. Only chunks of one epoch, and so of one
+ * writer, are joined. A chunk in a group of its own stays as it is.
  */
-export function joinGroups(chunks: readonly Chunk[]): Chunk[][] {
+export function joinGroups(chunks: readonly Chunk[], maxEvents = RECORD_EVENTS, maxSize = RECORD_SIZE): Chunk[][] {
   const groups: Chunk[][] = [];
   let group: Chunk[] = [];
   let events = 0;
@@ -18,7 +18,7 @@ export function joinGroups(chunks: readonly Chunk[]): Chunk[][] {
   for (const chunk of chunks) {
     events += chunk.count;
     size += chunkSize(chunk);
-    if (group[0]?.epoch === chunk.epoch && events <= RECORD_EVENTS && size <= RECORD_SIZE) {
+    if (group[0]?.epoch === chunk.epoch && events <= maxEvents && size <= maxSize) {
       group.push(chunk);
       continue;
     }

@@ -53,7 +53,7 @@ export function nextOfLive(
   const { nextSeq } = open;
   const handed = live.feed.after(nextSeq - 1);
   if (handed === undefined || handed.some(endsRun)) return undefined;
-  const chunks = upTo([...catchUp(handed, nextSeq - 1)], ENTRY_SIZE).map(sentOf);
+  const chunks = upTo(catchUp(handed, nextSeq - 1), ENTRY_SIZE).map(sentOf);
   if (chunks.length === 0) return { next: undefined };
   return { next: { is: "message", message: { type: "events", runId, chunks, threadId, device } } };
 }
@@ -78,7 +78,7 @@ export async function nextOfRun(
   const chunks = unsent ?? (await store.chunks(from.threadId, runIndex, nextSeq - 1, ENTRY_EVENTS));
   const read = await completed(store, chunks);
   // Records that were joined meanwhile may begin earlier.
-  const taken = upTo([...catchUp(read, nextSeq - 1)], ENTRY_SIZE);
+  const taken = upTo(catchUp(read, nextSeq - 1), ENTRY_SIZE);
   const last = taken.at(-1);
   // Some of what was sent is not in the log any more, or ended otherwise: it is sent again, as a whole.
   const isOther =
