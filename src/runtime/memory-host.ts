@@ -8,7 +8,7 @@ import type { Asked } from "../runner/request.js";
 import { InMemoryAgentRunner } from "../runner/in-memory-agent-runner.js";
 import { encryptionOf } from "../storage/encryption-option.js";
 import { checkSync, MOST_AGENTS, type SyncOptions } from "../sync/options.js";
-import type { Executed } from "../sync/serving.js";
+import type { Executed } from "../sync/sync-host.js";
 import { checkRun } from "../wire/checks.js";
 import { toErrorData } from "../wire/errors.js";
 import type { RunRequest } from "../wire/shapes.js";

@@ -1,7 +1,7 @@
-import { ringOrSilence, type Bell } from "../platform/bell.js";
+import { ringOrSilence } from "../platform/bell.js";
 import { RunnerError } from "../run/errors.js";
-import type { SpaceState } from "./space.js";
-import { SpaceList, type SpaceListParts } from "./space-list.js";
+import { SpaceList } from "./space-list.js";
+import type { SyncHost } from "./sync-host.js";
 
 /** How many threads are read at once in the background. */
 const AT_ONCE = 4;
@@ -13,18 +13,6 @@ const WAIT_MS = 8_000;
 const LIST_MS = 2_000;
 /** How often what nothing rings for is looked at, in ms. */
 const LOOK_MS = 250;
-
-export interface AbsentThreadsParts extends SpaceListParts {
-  readonly state: () => SpaceState;
-  readonly isCurrent: () => boolean;
-  /** All threads that the space has are listed. */
-  readonly isListed: () => boolean;
-  /** The count of threads that are still to come has changed. */
-  readonly counted: () => void;
-  /** Rings when an entry was read or written down, and when the connection has changed. */
-  readonly moved: Bell;
-  readonly closed: AbortSignal;
-}
 
 /**
  * Threads that are in the list before their runs have come: on a device that is new in the space, and on one that keeps only
@@ -39,7 +27,7 @@ export class AbsentThreads {
   private readonly asked = new Set<string>();
   private readonly since: number;
 
-  constructor(private readonly of: AbsentThreadsParts) {
+  constructor(private readonly of: SyncHost) {
     this.since = of.parts.clock.elapsed();
     this.list = new SpaceList(of, (threadId) => this.asked.has(threadId));
   }
@@ -159,7 +147,7 @@ export class AbsentThreads {
   }
 
   private async toFetch(): Promise<readonly string[]> {
-    const { keep, openOf } = this.of;
+    const { keep = "all", openOf } = this.of;
     const { list } = this;
     const { unlisted } = list;
     const listed = keep === "all" ? await list.ids() : [];

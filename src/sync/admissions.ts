@@ -1,35 +1,27 @@
 import { abortWith } from "../platform/abort.js";
-import { ringOrSilence, type Bell } from "../platform/bell.js";
+import { ringOrSilence } from "../platform/bell.js";
 import { isAnswer, isThatRun } from "../run/interrupts.js";
 import { RunnerError } from "../run/errors.js";
 import { asKnown } from "../run/input-plan.js";
 import { idKey } from "../run/id-key.js";
 import { noServer, type PlacedRequest, type Placement } from "../runner/request.js";
-import type { Admission, RunnerParts } from "../runner/parts.js";
+import type { Admission } from "../runner/parts.js";
 import { isNextAfterCalls } from "../storage/pending-tool-calls.js";
 import type { RunRow } from "../storage/rows.js";
 import type { AbsentThreads } from "./absent-threads.js";
 import { askServers } from "./ask-servers.js";
 import { askedRun } from "./asked-run.js";
 import { runName } from "./run-name.js";
-import { SpaceOffline, type SpaceState } from "./space.js";
+import { SpaceOffline } from "./space.js";
+import type { SyncHost } from "./sync-host.js";
 import { isLockOf } from "./thread-state.js";
-import type { ThreadSync, ThreadSyncContext } from "./thread-sync.js";
+import type { ThreadSync } from "./thread-sync.js";
 
 /** How long a run that starts waits for the space, in ms; then it starts as if the device were offline. */
 export const CLAIM_MS = 2_000;
 
-export interface AdmissionsParts {
-  readonly parts: Pick<RunnerParts, "clock" | "store">;
-  /** Undefined as long as this host does not keep the database in step. */
-  readonly context: () => ThreadSyncContext | undefined;
-  readonly state: () => SpaceState;
-  readonly isCurrent: () => boolean;
-  readonly threadOf: (threadId: string) => Promise<ThreadSync | undefined>;
+export interface AdmissionsHost extends SyncHost {
   readonly absent: Pick<AbsentThreads, "isAbsent" | "fetch">;
-  /** Rings when an entry was read or written down, and when the connection or the devices that are online have changed. */
-  readonly moved: Bell;
-  readonly closed: AbortSignal;
 }
 
 /** Which runs of this device may start, and where they are executed. */
@@ -39,7 +31,7 @@ export class Admissions {
 
   private readonly since: number;
 
-  constructor(private readonly of: AdmissionsParts) {
+  constructor(private readonly of: AdmissionsHost) {
     this.since = of.parts.clock.elapsed();
   }
 
@@ -170,7 +162,7 @@ export class Admissions {
       this.starting.add(key);
       try {
         const inLog = () => this.inLog(request);
-        const untaken = await askServers({ ...context, ...this.of, inLog }, asked, signal);
+        const untaken = await askServers({ ...this.of, ...context, inLog }, asked, signal);
         if (untaken !== undefined && placement === "server") throw untaken;
         return untaken === undefined ? "elsewhere" : "here";
       } finally {

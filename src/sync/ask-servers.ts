@@ -1,4 +1,4 @@
-import { ringOrSilence, type Bell } from "../platform/bell.js";
+import { ringOrSilence } from "../platform/bell.js";
 import type { RunnerParts } from "../runner/parts.js";
 import { RunnerError } from "../run/errors.js";
 import type { DeviceName } from "../storage/devices.js";
@@ -8,6 +8,7 @@ import type { ClaimMessage, ReleaseMessage } from "./messages.js";
 import type { Devices } from "./devices.js";
 import { runName } from "./run-name.js";
 import { SpaceOffline } from "./space.js";
+import type { SyncHost } from "./sync-host.js";
 import { isLockOf, NO_ENTRIES } from "./thread-state.js";
 import type { ThreadSync } from "./thread-sync.js";
 
@@ -21,20 +22,12 @@ const TOLD_MS = 5_000;
 /** A server that is away for so long is not told to stop any more, in ms. */
 const GONE_MS = 5 * 60_000;
 
-export interface AskContext {
+export interface AskContext extends Pick<SyncHost, "threadOf" | "isCurrent" | "moved" | "closed"> {
   readonly parts: Pick<RunnerParts, "clock">;
   readonly self: DeviceName;
   readonly devices: Pick<Devices, "askToStop" | "isAway">;
-  /** The thread, as the space has it now: it is another one after the space has begun anew. Undefined: this host leaves the space. */
-  readonly threadOf: (threadId: string) => Promise<ThreadSync | undefined>;
   /** Resolves with the run, once it stands in the log. */
   readonly inLog: () => Promise<unknown>;
-  /** Everything that others have added is known. */
-  readonly isCurrent: () => boolean;
-  /** Rings when an entry was read or written down. */
-  readonly moved: Bell;
-  /** Aborts when this host leaves the space. */
-  readonly closed: AbortSignal;
 }
 
 /**

@@ -1,32 +1,19 @@
 import { equalJson } from "../run/json.js";
 import { messageOf } from "../run/errors.js";
-import type { RunnerParts } from "../runner/parts.js";
-import type { DeviceName } from "../storage/devices.js";
 import { compact, type ReadEntry } from "./compaction.js";
 import { messageIn, NotUnderstood, type WholeMessage } from "./messages.js";
 import { briefOf } from "./outgoing.js";
-import { SpaceOffline, type Space } from "./space.js";
+import { SpaceOffline } from "./space.js";
 import type { ThreadRecord } from "./sync-database.js";
+import type { SyncHost } from "./sync-host.js";
 import type { ThreadSync } from "./thread-sync.js";
 
 /** How long after a change of a thread its entries may be joined, in ms: as long, and up to as long again by chance. */
 export const REST_MS = 30_000;
+/** Fewer entries of a thread than this are not joined. */
 const FEWEST = 64;
 /** Threads whose entries have more bytes than this stay as they are: all of them are in memory at once. */
 const MOST_BYTES = 64 * 1_024 * 1_024;
-
-export interface CompactingThreadsParts {
-  readonly parts: Pick<RunnerParts, "store" | "clock" | "logger">;
-  readonly space: Pick<Space, "entries" | "remove">;
-  readonly self: () => DeviceName;
-  readonly openOf: (threadId: string) => ThreadSync | undefined;
-  readonly isCurrent: () => boolean;
-  /** See ThreadSyncContext. */
-  readonly refuse: (message: string) => void;
-  /** Fewer entries of a thread than this are not joined. Default: 64. */
-  readonly fewest?: number | undefined;
-  readonly closed: AbortSignal;
-}
 
 /**
  * Keeps the space small: many entries of a thread at rest become one, and those of a deleted thread are removed. Any device of
@@ -39,7 +26,7 @@ export class CompactingThreads {
   private isLooking = false;
   private isRefused: boolean;
 
-  constructor(private readonly of: CompactingThreadsParts) {
+  constructor(private readonly of: SyncHost) {
     this.isRefused = of.space.remove === undefined;
   }
 
@@ -130,7 +117,7 @@ export class CompactingThreads {
     if (since === undefined || this.tooLarge.has(threadId)) return false;
     const { entries, bytes, whole, remains } = since;
     if (state.deleted === true) return entries > 0 || remains !== undefined;
-    return entries >= (this.of.fewest ?? FEWEST) && bytes >= whole && bytes + whole <= MOST_BYTES;
+    return entries >= (this.of.compactFrom ?? FEWEST) && bytes >= whole && bytes + whole <= MOST_BYTES;
   }
 }
 

@@ -1,21 +1,9 @@
 import { messageOf } from "../run/errors.js";
-import type { RunnerParts } from "../runner/parts.js";
 import type { ThreadRow } from "../storage/run-store.js";
-import type { ThreadSync } from "./thread-sync.js";
+import type { SyncHost } from "./sync-host.js";
 
 /** How long after a change the threads are counted, in ms. */
 export const QUIET_MS = 500;
-
-export interface LeavingThreadsParts {
-  readonly parts: Pick<RunnerParts, "store" | "clock" | "logger">;
-  /** How many threads stay on this device. */
-  readonly maxThreads: number;
-  /** Threads that somebody has opened since this host began: they stay. */
-  readonly used: ReadonlySet<string>;
-  readonly threadOf: (threadId: string) => Promise<ThreadSync | undefined>;
-  readonly isCurrent: () => boolean;
-  readonly closed: AbortSignal;
-}
 
 /**
  * Keeps few threads on a device with little room: of more than `maxThreads`, those leave that were changed least recently. They
@@ -25,7 +13,7 @@ export class LeavingThreads {
   private isDue = true;
   private isLooking = false;
 
-  constructor(private readonly of: LeavingThreadsParts) {}
+  constructor(private readonly of: SyncHost) {}
 
   /** There may be more than before. */
   changed(): void {
@@ -35,7 +23,7 @@ export class LeavingThreads {
 
   /** Lets go what is too much, if this device is in step. */
   look(): void {
-    const { maxThreads, isCurrent } = this.of;
+    const { maxThreads = Infinity, isCurrent } = this.of;
     if (maxThreads === Infinity || !this.isDue || this.isLooking || !isCurrent()) return;
     this.isLooking = true;
     void this.lookNow().finally(() => (this.isLooking = false));
@@ -55,13 +43,14 @@ export class LeavingThreads {
   }
 
   private async letGo(): Promise<void> {
-    const { maxThreads, used, threadOf, closed } = this.of;
+    const { maxThreads = Infinity, elsewhere, threadOf, closed } = this.of;
     const here = await this.here();
     let tooMany = here.length - maxThreads;
     if (tooMany <= 0) return;
     for (const { threadId } of await this.oldestFirst(here)) {
       if (tooMany <= 0 || closed.aborted) return;
-      const isFree = (): boolean => !used.has(threadId);
+      // What somebody has opened since this host began stays.
+      const isFree = (): boolean => !elsewhere.used.has(threadId);
       const hasLeft = isFree() && (await (await threadOf(threadId))?.leave(isFree)) === true;
       if (hasLeft) tooMany--;
     }

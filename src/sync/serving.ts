@@ -1,46 +1,18 @@
-import { ringOrSilence, type Bell } from "../platform/bell.js";
-import type { Clock } from "../platform/clock.js";
+import { ringOrSilence } from "../platform/bell.js";
 import { invalidInput } from "../run/errors.js";
 import { idKey } from "../run/id-key.js";
-import type { Asked } from "../runner/request.js";
-import type { DeviceName } from "../storage/devices.js";
-import type { RunStore } from "../storage/run-store.js";
 import { toErrorData } from "../wire/errors.js";
-import type { RunnerErrorData, RunRequest } from "../wire/shapes.js";
+import type { RunnerErrorData } from "../wire/shapes.js";
 import { isFresh, toolsOf } from "./asked-run.js";
-import type { StopCall } from "./devices.js";
+import type { Devices } from "./devices.js";
 import { runName } from "./run-name.js";
+import type { ServerParts, SyncHost } from "./sync-host.js";
 import type { SpaceLock } from "./thread-state.js";
 import type { ThreadSync } from "./thread-sync.js";
 
-/** `started`: it is in the log. `later`: it cannot start now, or another server has it. */
-export type Executed =
-  | { readonly is: "started" }
-  /** `refusal`: of the middleware, which wants to be left alone for `afterMs`. */
-  | { readonly is: "later"; readonly refusal?: { readonly error: RunnerErrorData; readonly afterMs: number } };
-
-/** What a server does for the devices of the space. */
-export interface ServerParts {
-  /** Ids of its agents. */
-  readonly agents: readonly string[];
-  /** Starts a run as its caller's host would. Errors: why it can never start */
-  readonly execute: (request: RunRequest, asked: Asked) => Promise<Executed>;
-}
-
-interface ServingParts {
+interface ServingHost extends SyncHost {
   readonly server: ServerParts;
-  readonly self: DeviceName;
-  readonly store: Pick<RunStore, "runNamed">;
-  readonly clock: Clock;
-  /** Ends a run of this server. */
-  readonly stop: (call: StopCall) => void;
-  /** Rings when an entry was read or written down. */
-  readonly moved: Bell;
-  readonly openOf: (threadId: string) => ThreadSync | undefined;
-  readonly isAway: (deviceId: string) => boolean;
-  readonly isOnline: (deviceId: string) => boolean;
-  readonly isCurrent: () => boolean;
-  readonly closed: AbortSignal;
+  readonly devices: Devices;
 }
 
 /** How often it is said that a run cannot start, at most. */
@@ -65,7 +37,7 @@ export class Serving {
   /** When a run that is asked for was tried first, and how often the middleware has refused it. */
   private readonly tried = new WeakMap<SpaceLock, { readonly since: number; readonly refused: number }>();
 
-  constructor(private readonly of: ServingParts) {}
+  constructor(private readonly of: ServingHost) {}
 
   /** An entry of the thread was read. */
   take(thread: ThreadSync): void {
@@ -94,17 +66,18 @@ export class Serving {
 
   /** A run of this server that another one has taken, because this one was cut off behind its claim, ends. */
   private async lookAt(lock: SpaceLock, threadId: string): Promise<void> {
-    const { self, store, stop } = this.of;
+    const { self, parts, stop } = this.of;
     const { runId, device } = lock;
-    if (device.id === self.id || this.known.has(lock)) return;
+    if (device.id === self().id || this.known.has(lock)) return;
     this.known.add(lock);
-    const own = await store.runNamed(threadId, lock);
+    const own = await parts.store.runNamed(threadId, lock);
     if (own?.status === "running" && own.device === undefined) stop({ threadId, runId });
   }
 
   private serve(thread: ThreadSync): void {
     this.asked.delete(thread);
-    const { server, isOnline, clock } = this.of;
+    const { server, devices } = this.of;
+    const { clock } = this.of.parts;
     const { threadId } = thread.record;
     const { lock } = thread.record.state;
     if (lock?.asks === undefined || this.executing.has(idKey(threadId, lock.runId))) return;
@@ -112,7 +85,7 @@ export class Serving {
     const { request, fingerprint, answerId, results = [] } = asks;
     if (!server.agents.includes(request.agentId)) return;
     // Nobody waits for it, as far as this server has heard: it looks again when it hears of other devices.
-    if (!isFresh(asks, clock.now()) && !isOnline(device.id)) return void this.asked.add(thread);
+    if (!isFresh(asks, clock.now()) && !devices.isOnline(device.id)) return void this.asked.add(thread);
     const name = runName(lock);
     const key = idKey(threadId, runId);
     this.executing.add(key);
@@ -152,13 +125,14 @@ export class Serving {
     lock: SpaceLock,
     { error, afterMs }: { readonly error: RunnerErrorData; readonly afterMs: number },
   ): Promise<void> {
-    const { clock, closed, moved, openOf, isAway } = this.of;
+    const { closed, moved, openOf, devices } = this.of;
+    const { clock } = this.of.parts;
     const { since, refused } = this.tried.get(lock) ?? { since: clock.elapsed(), refused: 0 };
     this.tried.set(lock, { since, refused: refused + 1 });
     const now = clock.elapsed();
     const again = now + Math.min(Math.max(AGAIN_MS * (2 ** refused - 1), afterMs), AGAIN_MAX_MS);
     // Whoever has asked may be gone: then it is tried as long as it may be executed.
-    const isTold = again >= since + TELL_MS && !isAway(lock.device.id);
+    const isTold = again >= since + TELL_MS && !devices.isAway(lock.device.id);
     const until = isTold ? since + TELL_MS : again;
     for (;;) {
       const seen = moved.count;
@@ -178,7 +152,8 @@ export class Serving {
 
   /** Nobody is to wait for the run any more; not where another server has it. @param error why it cannot start */
   private async end(thread: ThreadSync, name: string, error?: RunnerErrorData): Promise<void> {
-    const { self, moved, clock, closed } = this.of;
+    const { moved, parts, closed } = this.of;
+    const self = this.of.self();
     for (let tries = 0; tries < TRIES; tries++) {
       const seen = moved.count;
       const { lock } = thread.record.state;
@@ -188,7 +163,7 @@ export class Serving {
       const { runId } = lock;
       const release = { type: "release", threadId, runId, device: self, ...(error && { error }) } as const;
       if (await thread.add(release)) return;
-      await ringOrSilence(moved, seen, clock, SILENCE_MS, closed);
+      await ringOrSilence(moved, seen, parts.clock, SILENCE_MS, closed);
     }
   }
 }

@@ -1,12 +1,10 @@
 import { unlessDamaged } from "../runner/history/run-log.js";
-import type { RunnerParts } from "../runner/parts.js";
 import type { AbsentThread } from "../storage/devices.js";
-import type { SyncRecords } from "./memory-sync-database.js";
 import type { Brief, SpaceMessage } from "./messages.js";
-import { SpaceOffline, type Space, type SpaceEntry } from "./space.js";
+import { SpaceOffline, type SpaceEntry } from "./space.js";
 import type { ThreadRecord } from "./sync-database.js";
+import type { SyncHost } from "./sync-host.js";
 import { KEYS_THREAD } from "./thread-key.js";
-import type { ThreadSync } from "./thread-sync.js";
 import { NO_ENTRIES } from "./thread-state.js";
 import { UnlistedThreads, type Listing } from "./unlisted-threads.js";
 
@@ -14,21 +12,6 @@ import { UnlistedThreads, type Listing } from "./unlisted-threads.js";
 const PAGE = 500;
 /** More changes of the list than this are told as one. */
 const TOLD_SINGLY = 100;
-
-export interface SpaceListParts {
-  readonly parts: Pick<RunnerParts, "store" | "channel" | "clock">;
-  readonly space: Pick<Space, "lasts" | "entries">;
-  readonly database: Pick<SyncRecords, "thread" | "put" | "absent" | "setAbsent">;
-  /** `opened`: only threads that somebody opens come to this device. */
-  readonly keep: "all" | "opened";
-  readonly threadOf: (threadId: string) => Promise<ThreadSync | undefined>;
-  /** A thread that is read, or was. */
-  readonly openOf: (threadId: string) => ThreadSync | undefined;
-  /** The space has begun anew: all that is here is sent. */
-  readonly revives: () => boolean;
-  /** The whole list is to be read again. */
-  readonly listChanged: () => void;
-}
 
 /** What an entry says; undefined: nothing that can be understood. */
 type Understand = (entry: SpaceEntry) => Promise<SpaceMessage | undefined>;
@@ -55,7 +38,7 @@ export class SpaceList {
 
   /** @param isAsked somebody waits for the thread: it comes as soon as it is found */
   constructor(
-    private readonly of: SpaceListParts,
+    private readonly of: SyncHost,
     private readonly isAsked: (threadId: string) => boolean,
   ) {
     this.unlisted = new UnlistedThreads(of.database);
@@ -123,7 +106,7 @@ export class SpaceList {
    * @returns false where its thread is here, or is to come: it is written down
    */
   async take({ thread: key, seq, after }: SpaceEntry, message: SpaceMessage): Promise<boolean> {
-    const { database, keep, parts } = this.of;
+    const { database, keep = "all", parts } = this.of;
     const { threadId } = message;
     // Of a thread that begins, the run says how it is listed.
     const isOfClaim = message.type === "claim" || message.type === "release";
@@ -222,7 +205,7 @@ export class SpaceList {
 
   /** Lists them as their last entries say. */
   private async show(said: readonly Said[]): Promise<void> {
-    const { parts, keep } = this.of;
+    const { parts, keep = "all" } = this.of;
     const { store, channel, clock } = parts;
     const now = clock.now();
     const rows = said.flatMap(({ message }) => (hasBrief(message) ? [rowOf(message, now)] : []));

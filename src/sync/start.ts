@@ -12,8 +12,8 @@ import type { NatsSpaceOptions } from "./nats/options.js";
 import type { SyncOptions } from "./options.js";
 import type { Space } from "./space.js";
 import { SyncDatabase } from "./sync-database.js";
-import type { ServerParts } from "./serving.js";
-import { Sync, type SyncParts } from "./sync.js";
+import { Sync } from "./sync.js";
+import type { ServerParts, SyncParts } from "./sync-host.js";
 import { keyOfThread } from "./thread-key.js";
 
 const unread = (message: string): SyncState => ({ is: "offline", message, isCurrent: false, devices: [] });

@@ -7,23 +7,22 @@ import { isSameDatabase } from "../run/epochs.js";
 import { RunnerError } from "../run/errors.js";
 import { Recovery } from "../runner/claim/recovery.js";
 import { History } from "../runner/history/history.js";
-import type { ElsewhereParts, RunnerParts } from "../runner/parts.js";
 import { equalJson } from "../run/json.js";
 import type { DeviceName } from "../storage/devices.js";
 import type { SyncState } from "../wire/shapes.js";
 import { AbsentThreads } from "./absent-threads.js";
-import { Admissions, type AdmissionsParts } from "./admissions.js";
+import { Admissions } from "./admissions.js";
 import { CompactingThreads } from "./compacting-threads.js";
-import { Devices, type StopCall } from "./devices.js";
+import { Devices } from "./devices.js";
 import { NotUnderstood, understood, type SpaceMessage } from "./messages.js";
-import type { SyncRecords } from "./memory-sync-database.js";
-import { SpaceOffline, type Space, type SpaceEntry, type SpaceState } from "./space.js";
+import { SpaceOffline, type SpaceEntry, type SpaceState } from "./space.js";
 import { KEYS_THREAD } from "./thread-key.js";
 import { LeavingThreads } from "./leaving-threads.js";
 import { OpenThreads } from "./open-threads.js";
 import { openedRecord } from "./opened-record.js";
 import { SavedPlace } from "./saved-place.js";
-import { Serving, type ServerParts } from "./serving.js";
+import { Serving } from "./serving.js";
+import type { SyncHost, SyncParts } from "./sync-host.js";
 import { tellResult } from "./tell-result.js";
 import type { ThreadSync, ThreadSyncContext } from "./thread-sync.js";
 import { NO_ENTRIES } from "./thread-state.js";
@@ -33,34 +32,6 @@ const RETRY_MS = 1_000;
 /** How long a host that closes waits for the space, and how often it looks, in ms. */
 const LEAVE_MS = 3_000;
 const LOOK_MS = 250;
-
-export interface SyncParts {
-  readonly space: Space;
-  /** The key of a thread's entries. It may wait until the keys of the space are known. */
-  readonly keyOf: (threadId: string) => Promise<string>;
-  /** What this device remembers of the space. */
-  readonly database: SyncRecords;
-  /** A host of its own, which runs no agents. */
-  readonly parts: RunnerParts;
-  /** What the runs of this device ask. */
-  readonly elsewhere: ElsewhereParts;
-  /** What people call this device. */
-  readonly deviceName: string;
-  /** Ends a run of this device. */
-  readonly stop: (call: StopCall) => void;
-  /** Which threads come to this device: all, or those that somebody opens. Default: all. */
-  readonly keep?: "all" | "opened" | undefined;
-  /** How many threads stay on this device. Default: all that came. */
-  readonly maxThreads?: number | undefined;
-  /** How many entries of a thread become one. Default: see CompactingThreads. */
-  readonly compactFrom?: number | undefined;
-  /** Readers of the list are to read all of it again. */
-  readonly listChanged: () => void;
-  /** This host executes what the devices of the space ask for. */
-  readonly server?: ServerParts;
-  /** The device has another id: everything is to begin anew. */
-  readonly renewed?: () => void;
-}
 
 /** Its database was closed, or fails: whatever comes next tries again. */
 const quiet = (): void => undefined;
@@ -81,6 +52,7 @@ export class Sync {
   private readonly moved = new Bell();
   private readonly status: BehaviorSubject<SyncState>;
   private readonly running: Promise<void>;
+  private readonly host: SyncHost;
   private self: DeviceName;
   private devices: Devices | undefined;
   private context: ThreadSyncContext | undefined;
@@ -113,46 +85,36 @@ export class Sync {
   private state: SpaceState = { is: "connecting" };
 
   constructor(private readonly options: SyncParts) {
-    const { parts, elsewhere, space, deviceName } = options;
+    const { parts, elsewhere, space, deviceName, database } = options;
     this.self = { id: "", name: deviceName };
     this.status = new BehaviorSubject<SyncState>({ is: "connecting", isCurrent: false, devices: [] });
-    const { database } = options;
     this.place = new SavedPlace((records, place) => database.put(records, place));
-    this.threads = new OpenThreads({
-      keyOf: options.keyOf,
-      recordOf: (key, threadId) => openedRecord(this.knowing, key, threadId),
-      context: () => (this.refused !== undefined || this.closed.signal.aborted ? undefined : this.context),
-      opened: (thread) => this.compacting.look(thread),
-    });
-    const its = {
-      parts,
-      space,
-      threadOf: (threadId: string) => this.threads.open(threadId),
-      openOf: (threadId: string) => this.threads.get(threadId),
+    this.host = {
+      ...options,
+      threadOf: (threadId) => this.threads.open(threadId),
+      openOf: (threadId) => this.threads.get(threadId),
+      context: () => this.context,
+      self: () => this.self,
       state: () => this.state,
       isCurrent: () => this.isCurrent,
+      isListed: () => this.place.now !== undefined,
+      revives: () => this.revives,
+      counted: () => this.tell(),
+      refuse: (message) => this.refuse(message),
       moved: this.moved,
       closed: this.closed.signal,
     };
-    this.absent = new AbsentThreads({
-      ...its,
-      database,
-      keep: options.keep ?? "all",
-      isListed: () => this.place.now !== undefined,
-      revives: () => this.revives,
-      listChanged: options.listChanged,
-      counted: () => this.tell(),
+    this.threads = new OpenThreads({
+      keyOf: options.keyOf,
+      recordOf: (key, threadId) => openedRecord(this.host, this.absent.list, key, threadId),
+      context: () => (this.refused !== undefined || this.closed.signal.aborted ? undefined : this.context),
+      opened: (thread) => this.compacting.look(thread),
     });
-    const asking: AdmissionsParts = { ...its, context: () => this.context, absent: this.absent };
-    this.admissions = new Admissions(asking);
-    elsewhere.answer = (answered) => tellResult(asking, answered);
-    this.leaving = new LeavingThreads({ ...its, maxThreads: options.maxThreads ?? Infinity, used: elsewhere.used });
-    this.compacting = new CompactingThreads({
-      ...its,
-      self: () => this.self,
-      refuse: (message) => this.refuse(message),
-      fewest: options.compactFrom,
-    });
+    this.absent = new AbsentThreads(this.host);
+    this.admissions = new Admissions({ ...this.host, absent: this.absent });
+    this.leaving = new LeavingThreads(this.host);
+    this.compacting = new CompactingThreads(this.host);
+    elsewhere.answer = (answered) => tellResult(this.host, answered);
     elsewhere.fetch = (threadId) => this.absent.fetch(threadId);
     elsewhere.admit = (request) => this.admissions.admit(request);
     elsewhere.advanced = (threadId) => this.threads.get(threadId)?.ring();
@@ -240,21 +202,7 @@ export class Sync {
     const changed = (): void => this.devicesChanged();
     const devices = new Devices(space, said, parts.hostId, clock, changed, () => void this.renew(), signal);
     this.devices = devices;
-    this.serving =
-      server &&
-      new Serving({
-        server,
-        self: this.self,
-        store: parts.store,
-        clock,
-        stop,
-        moved: this.moved,
-        openOf: (threadId) => this.threads.get(threadId),
-        isAway: (id) => devices.isAway(id),
-        isOnline: (id) => devices.isOnline(id),
-        isCurrent: () => this.isCurrent,
-        closed: signal,
-      });
+    this.serving = server && new Serving({ ...this.host, server, devices });
     const stops = devices.stops$.subscribe(stop);
     onAbort(signal, () => stops.unsubscribe());
     const history = new History(parts.store);
@@ -549,13 +497,6 @@ export class Sync {
   private async lookAtHeld(): Promise<void> {
     const { database } = this.options;
     for (const threadId of await database.heldBy(this.self.id)) await this.lookAt(threadId);
-  }
-
-  /** What it takes to open a thread. */
-  private get knowing() {
-    const { absent, revives, self } = this;
-    const { parts, database } = this.options;
-    return { parts, database, self, absent, revives };
   }
 
   private left(thread: ThreadSync): void {

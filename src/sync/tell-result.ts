@@ -2,10 +2,11 @@ import { abortWith } from "../platform/abort.js";
 import { ringOrSilence } from "../platform/bell.js";
 import type { AnsweredCall } from "../runner/parts.js";
 import { pendingIn } from "../storage/pending-tool-calls.js";
-import { CLAIM_MS, type AdmissionsParts } from "./admissions.js";
+import { CLAIM_MS } from "./admissions.js";
 import { briefOf } from "./outgoing.js";
 import { runName } from "./run-name.js";
 import { SpaceOffline } from "./space.js";
+import type { SyncHost } from "./sync-host.js";
 import { isEnd, resultsOf } from "./thread-state.js";
 
 /**
@@ -14,7 +15,7 @@ import { isEnd, resultsOf } from "./thread-state.js";
  * yet, nothing is told: it is sent later, from the log.
  */
 export async function tellResult(
-  { parts: { clock, store }, context, isCurrent, threadOf, moved, closed }: AdmissionsParts,
+  { parts: { clock, store }, context, isCurrent, threadOf, moved, closed }: SyncHost,
   { threadId, result, followUp }: AnsweredCall,
 ): Promise<void> {
   const { toolCallId } = result;
