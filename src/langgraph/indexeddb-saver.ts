@@ -27,6 +27,7 @@ import { storedBy, type StoredBy } from "../storage/indexeddb/stored-by.js";
 import { isSerialized, placeOf } from "./checks.js";
 import { configOf, invalid, namesIn, namespaceOf, type CheckpointName } from "./config.js";
 import { placeOfCheckpoint, placeOfMetadata, placeOfValue, placeOfWrite } from "./places.js";
+import { PutBefore } from "./put-before.js";
 import { readHistory, readPage, readTuple, type StoredTuple } from "./reads.js";
 import {
   CONTENT,
@@ -40,6 +41,7 @@ import {
 } from "./schema.js";
 import { deserialize, serializedCodec } from "./serialized.js";
 import {
+  deleteCheckpoint,
   deleteThread,
   prepareCheckpoint,
   prepareWrites,
@@ -47,6 +49,7 @@ import {
   writeCheckpoint,
   writeWrites,
   type Encoding,
+  type Target,
 } from "./writes.js";
 
 /** The saver's database and serializer. */
@@ -92,6 +95,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   private readonly connection: SaverConnection;
   private readonly stored: StoredBy;
   private readonly codec: PayloadCodec;
+  private readonly putBefore = new PutBefore();
 
   /** @throws RunnerError `invalid-input` for a wrong option */
   constructor(options: IndexedDBSaverOptions = {}) {
@@ -164,8 +168,8 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
    *
    * @param config its parent; a thread's first checkpoint has none
    * @returns the config that names it
-   * Errors: RunnerError `unknown-thread` if the thread was deleted in the meantime and values of unchanged channels are
-   * gone; nothing is then written.
+   * Errors: RunnerError `unknown-thread` if the thread was deleted in the meantime, as far as that is known: the parent is
+   * gone that was put here, or values of unchanged channels are. Nothing is then written.
    */
   override async put(
     config: RunnableConfig,
@@ -184,14 +188,17 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     const name = { ...namespaceOf(names), id };
     let prepared = await prepareCheckpoint(this.encoding, name, names.id, checkpoint, metadata, newVersions);
     for (;;) {
-      const missing = await writeCheckpoint(this.connection, this.codec, prepared);
+      const missing = await writeCheckpoint(this.target, prepared);
       if (missing.length === 0) break;
       prepared = await withoutKept(this.encoding, prepared, missing);
     }
     return configOf(name);
   }
 
-  /** Saves what a task wrote, beside the checkpoint that the task started from. */
+  /**
+   * Saves what a task wrote, beside the checkpoint that the task started from. Errors: RunnerError `unknown-thread` if that
+   * was put here, and deleted in the meantime.
+   */
   override async putWrites(
     config: RunnableConfig,
     writes: PendingWrite[],
@@ -203,7 +210,16 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     if (id === undefined) throw invalid("checkpoint_id", "must be set");
     checkKind("writes", writes, LIST);
     const records = await prepareWrites(this.encoding, { ...namespaceOf(names), id }, writes, taskId, taskPath);
-    await writeWrites(this.connection, this.codec, records);
+    await writeWrites(this.target, records);
+  }
+
+  /**
+   * Deletes the checkpoint that the config names, or the newest of its thread and namespace, also one that cannot be read: the
+   * thread then goes on from the one before. A missing checkpoint is not an error.
+   */
+  async deleteCheckpoint(config: RunnableConfig): Promise<void> {
+    const names = namesIn(config);
+    await deleteCheckpoint(this.connection, namespaceOf(names), names.id);
   }
 
   /** Deletes all checkpoints and writes of a thread, in all its namespaces. An unknown thread is not an error. */
@@ -258,6 +274,11 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   /** Without the key nobody is told what is not there either. */
   private refuseLocked(): Promise<void> {
     return refuseLocked(this.connection, this.stored.codec, KEYS);
+  }
+
+  private get target(): Target {
+    const { connection, codec, putBefore } = this;
+    return { connection, codec, putBefore };
   }
 
   private get encoding(): Encoding {

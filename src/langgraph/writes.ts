@@ -11,7 +11,7 @@ import type { PayloadCodec, PayloadPlace } from "../storage/codec.js";
 import { quietly } from "../storage/indexeddb/database-connection.js";
 import { refuseEncrypted } from "../storage/indexeddb/keyless.js";
 import { isVersion, placeOf } from "./checks.js";
-import { invalid, type CheckpointName } from "./config.js";
+import { invalid, type CheckpointName, type Namespace } from "./config.js";
 import {
   CONTENT,
   KEYS,
@@ -26,6 +26,7 @@ import {
   type WriteRecord,
   type WriteTransaction,
 } from "./schema.js";
+import type { PutBefore } from "./put-before.js";
 import { placeOfCheckpoint, placeOfMetadata, placeOfValue, placeOfWrite } from "./places.js";
 import { deserialize, encodeSerialized, serialize } from "./serialized.js";
 
@@ -45,6 +46,17 @@ export interface Encoding {
   readonly serde: SerializerProtocol;
   readonly codec: PayloadCodec;
 }
+
+/** Where they are stored. */
+export interface Target {
+  readonly connection: SaverConnection;
+  readonly codec: PayloadCodec;
+  readonly putBefore: PutBefore;
+}
+
+/** A graph goes on from a checkpoint that was deleted: what it writes would bring back a part of its thread. */
+const deleted = ({ threadId, ns: checkpointNs, id: checkpointId }: CheckpointName): RunnerError =>
+  new RunnerError("unknown-thread", { threadId, checkpointNs, checkpointId });
 
 /**
  * Serializes before the first await, so that later changes by the graph are not included.
@@ -118,24 +130,23 @@ export async function withoutKept(
  * Saves the checkpoint atomically. Saving under the same id overwrites.
  *
  * @returns channels with values that are to be kept, and are not there: nothing was saved, see {@link withoutKept}
- * @throws RunnerError `unknown-thread` if the thread was deleted in the meantime with values of its channels
+ * @throws RunnerError `unknown-thread` if the thread was deleted in the meantime
  */
-export function writeCheckpoint(
-  connection: SaverConnection,
-  codec: PayloadCodec,
+export async function writeCheckpoint(
+  { connection, codec, putBefore }: Target,
   prepared: PreparedCheckpoint,
 ): Promise<readonly string[]> {
   const { record, values, kept } = prepared;
-  return connection.write(["checkpoints", "values", "keys"], "strict", async (tx) => {
+  const left = await connection.write(["checkpoints", "values", "keys"], "strict", async (tx) => {
     await refuseEncrypted(tx, codec, KEYS, [record, ...values]);
     const parent =
       record.parentId === undefined
         ? undefined
         : await tx.objectStore("checkpoints").get([record.threadId, record.ns, record.parentId]);
     const older = await Promise.all(kept.map((channel) => sourceOf(tx, record, parent, channel)));
-    if (record.parentId !== undefined && parent === undefined && older.includes(undefined)) {
-      const { threadId, ns: checkpointNs, parentId: checkpointId } = record;
-      throw new RunnerError("unknown-thread", { threadId, checkpointNs, checkpointId });
+    if (record.parentId !== undefined && parent === undefined) {
+      const name = { ...record, id: record.parentId };
+      if (older.includes(undefined) || putBefore.has(name)) throw deleted(name);
     }
     const missing = kept.flatMap(([channel], at) => (older[at] === undefined ? [channel] : []));
     if (missing.length > 0) return missing;
@@ -144,6 +155,8 @@ export function writeCheckpoint(
     quietly(tx.objectStore("checkpoints").put({ ...record, channels }));
     return missing;
   });
+  if (left.length === 0) putBefore.add(record);
+  return left;
 }
 
 /**
@@ -191,24 +204,49 @@ export async function prepareWrites(
 
 /**
  * A repeated task keeps its earlier writes, since other tasks may have used them. On LangGraph's own channels (errors,
- * interrupts, resumes) the last write wins.
+ * interrupts, resumes) the last write wins. Writes may come before their checkpoint.
+ *
+ * @throws RunnerError `unknown-thread` if the checkpoint was deleted in the meantime
  */
 export async function writeWrites(
-  connection: SaverConnection,
-  codec: PayloadCodec,
+  { connection, codec, putBefore }: Target,
   records: readonly WriteRecord[],
 ): Promise<void> {
   const [first] = records;
   if (first === undefined) return;
   const { threadId, ns, checkpointId, taskId } = first;
-  await connection.write(["writes", "keys"], "strict", async (tx) => {
+  const name = { threadId, ns, id: checkpointId };
+  await connection.write(["checkpoints", "writes", "keys"], "strict", async (tx) => {
     await refuseEncrypted(tx, codec, KEYS, records);
+    if (putBefore.has(name) && (await tx.objectStore("checkpoints").getKey([threadId, ns, checkpointId])) === undefined)
+      throw deleted(name);
     const store = tx.objectStore("writes");
     const keys = await store.getAllKeys(startingWith(threadId, ns, checkpointId, taskId));
     const there = new Set(keys.map((key) => key[4]));
     for (const record of records) {
       if (record.idx < 0 || !there.has(record.idx)) quietly(store.put(record));
     }
+  });
+}
+
+/**
+ * Deletes a checkpoint and the writes beside it. Its values, which others may refer to, are deleted with the thread.
+ *
+ * @param id undefined: the newest of the namespace, whether it can be read or not
+ */
+export function deleteCheckpoint(
+  connection: SaverConnection,
+  { threadId, ns }: Namespace,
+  id: string | undefined,
+): Promise<void> {
+  let found = id;
+  return connection.write(["checkpoints", "writes"], "strict", async (tx) => {
+    const store = tx.objectStore("checkpoints");
+    // The same one where this is a retry.
+    found ??= (await store.openKeyCursor(startingWith(threadId, ns), "prev"))?.primaryKey[2];
+    if (found === undefined) return;
+    quietly(store.delete([threadId, ns, found]));
+    quietly(tx.objectStore("writes").delete(startingWith(threadId, ns, found)));
   });
 }
 

@@ -30,8 +30,9 @@ const WRITES: readonly [string, Stores[], (saver: IndexedDBSaver, at: Filled) =>
     ["checkpoints", "keys", "values"],
     (saver, { second }) => put(saver, second, checkpointOf({ a: 4, b: 4 }, 3)),
   ],
-  ["putWrites", ["keys", "writes"], (saver, { second }) => saver.putWrites(second, [["a", 4], ["b", 5]], "other")], // prettier-ignore
+  ["putWrites", ["checkpoints", "keys", "writes"], (saver, { second }) => saver.putWrites(second, [["a", 4], ["b", 5]], "other")], // prettier-ignore
   ["deleteThread", ["checkpoints", "values", "writes"], (saver) => saver.deleteThread("t")],
+  ["deleteCheckpoint", ["checkpoints", "writes"], (saver) => saver.deleteCheckpoint(threadConfig("t"))],
 ];
 
 for (const [name, stores, write] of WRITES) {
@@ -178,6 +179,9 @@ test.each<[Stores, string, Change]>([
   await expect(listOf(saver.list(threadConfig("t")))).rejects.toMatchObject(corrupt);
   expect(valuesOf(await saver.getTuple(first))).toEqual({ a: 1, b: 1 });
   expect(await dumpOf(dbName)).toEqual(before);
+  // The thread goes on from the one before.
+  await saver.deleteCheckpoint(threadConfig("t"));
+  expect((await saver.getTuple(threadConfig("t")))?.config).toEqual(first);
   await saver.deleteThread("t");
   expect(await countsOf(dbName)).toEqual({ checkpoints: 0, values: 0, writes: 0 });
 });

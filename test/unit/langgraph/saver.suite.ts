@@ -1,6 +1,7 @@
 import { INTERRUPT, JsonPlusSerializer } from "@langchain/langgraph-checkpoint";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { RunnerError } from "../../../src/run/errors.js";
 import {
   checkpointOf,
   countsOf,
@@ -262,7 +263,14 @@ export function describeSaver(name: string): void {
       let parent: Promise<RunnableConfig> = Promise.resolve(threadConfig("t"));
       const saving = Array.from({ length: 30 }, (_, n) => {
         const values = { n, text: `value ${n}` };
-        parent = parent.then((config) => put(writer, config, checkpointOf(values, n + 1), n));
+        const next = checkpointOf(values, n + 1);
+        parent = parent.then((config) =>
+          put(writer, config, next, n).catch((error: unknown) => {
+            // The thread was deleted: it begins anew.
+            if (!RunnerError.is(error, "unknown-thread")) throw error;
+            return put(writer, threadConfig("t"), next, n);
+          }),
+        );
         return n % 10 === 9 ? parent.then(() => remover.deleteThread("t")) : parent;
       });
       await Promise.all([...saving, remover.deleteThread("t")]);
@@ -286,6 +294,39 @@ export function describeSaver(name: string): void {
         details: { threadId: "t" },
       });
       expect(await countsOf(dbName)).toEqual({ checkpoints: 0, values: 0, writes: 0 });
+    });
+
+    test("a graph whose thread was deleted under it brings nothing of it back, also where it changes everything", async () => {
+      const dbName = freshName();
+      const saver = opened(dbName);
+      const config = await put(saver, threadConfig("t"), checkpointOf({ a: 1 }));
+      await saver.deleteThread("t");
+      const refused = { code: "unknown-thread", details: { threadId: "t" } };
+      await expect(saver.putWrites(config, [["a", 2]], "task")).rejects.toMatchObject(refused);
+      await expect(put(saver, config, checkpointOf({ a: 2 }, 2))).rejects.toMatchObject(refused);
+      expect(await countsOf(dbName)).toEqual({ checkpoints: 0, values: 0, writes: 0 });
+      // It may begin anew.
+      expect(valuesOf(await saver.getTuple(await put(saver, threadConfig("t"), checkpointOf({ a: 3 }))))).toEqual({
+        a: 3,
+      });
+    });
+
+    test("a checkpoint that is deleted takes its writes with it, and its children keep what they have of it", async () => {
+      const dbName = freshName();
+      const saver = opened(dbName);
+      const first = await put(saver, threadConfig("t"), checkpointOf({ a: 1, b: 1 }));
+      const second = await saver.put(
+        first,
+        { ...checkpointOf({ a: 1, b: 2 }), channel_versions: { a: 1, b: 2 } },
+        metadataOf(1),
+        { b: 2 },
+      );
+      await saver.putWrites(first, [["a", 2]], "task");
+      await saver.deleteCheckpoint(first);
+      await saver.deleteCheckpoint(first);
+      expect(await countsOf(dbName)).toMatchObject({ checkpoints: 1, writes: 0 });
+      expect(valuesOf(await saver.getTuple(second))).toEqual({ a: 1, b: 2 });
+      await expect(saver.deleteCheckpoint({})).rejects.toMatchObject({ code: "invalid-input" });
     });
 
     test("a thread whose name begins like another's is not deleted with it", async () => {
