@@ -67,6 +67,16 @@ interface LoadingRun {
   isStopped: boolean;
 }
 
+/** An unrecorded run, from its request until its runner is closed. */
+interface Beside {
+  readonly threadId: string;
+  /** Suggestions have a made-up thread. */
+  readonly isAlone: boolean;
+  runner?: LocalAgentRunner;
+  /** While somebody reads it. */
+  run?: LiveRun | undefined;
+}
+
 /** Defaults of `unrecordedRuns`. */
 const MAX_PER_THREAD = 16;
 const MAX_IN_ALL = 100;
@@ -81,15 +91,10 @@ export class RuntimeRuns {
   private readonly told = new WeakSet<LiveRun>();
   /** Recorded runs that were started here. */
   private readonly recorded = new Set<LiveRun>();
-  /** Unrecorded runs, and whether each is alone in its thread: suggestions have a made-up thread. */
-  private readonly unrecordedRuns = new Map<LiveRun, boolean>();
+  private readonly beside = new Set<Beside>();
   /** Requests whose agent is still loading: no runner knows of their runs yet. */
   private readonly loading = new Set<LoadingRun>();
-  /** Callbacks that end the unrecorded runs. */
-  private readonly closers = new Set<() => Promise<void>>();
   private readonly threads = new Map<string, number>();
-  /** Count of unrecorded runs per thread. */
-  private readonly places = new Map<string, number>();
   private closed = false;
 
   readonly configurator: AgentConfigurator;
@@ -252,8 +257,8 @@ export class RuntimeRuns {
 
   /** @returns false where no such run is live */
   stopUnrecorded({ threadId, runId }: { readonly threadId: string; readonly runId?: string }): boolean {
-    return [...this.unrecordedRuns].some(([run, isAlone]) => {
-      if (run.threadId !== threadId) return false;
+    return [...this.beside].some(({ threadId: its, isAlone, run }) => {
+      if (its !== threadId || run === undefined) return false;
       // Without a runId, only a run alone in its thread is meant.
       return (runId === undefined ? isAlone : runId === run.runId) && run.stop();
     });
@@ -262,7 +267,7 @@ export class RuntimeRuns {
   /** Stops unrecorded runs; the runner ends the recorded ones. */
   async close(): Promise<void> {
     this.closed = true;
-    await Promise.all([...this.closers].map((close) => close()));
+    await Promise.all([...this.beside].map((beside) => this.leave(beside)));
   }
 
   /** Stops the recorded runs that were started here. */
@@ -283,67 +288,49 @@ export class RuntimeRuns {
   ): Promise<ServedRun> {
     const { bounds, unrecordedRuns: caps = {}, logger } = this.parts;
     const maxRunMs = caps.maxRunMs ?? Math.min(bounds.maxRunMs ?? Infinity, MAX_UNRECORDED_MS);
-    const leave = this.enter(threadId);
+    const beside = this.enter(threadId, isAlone);
     try {
       // Loaded on demand: few front ends need it.
       const { InMemoryAgentRunner } = await loaded(import("../runner/in-memory-agent-runner.js"));
       if (this.closed) throw new RunnerError("closed");
       const runner = new InMemoryAgentRunner({ store: "isolated", logger, ...bounds, maxRunMs });
-      const close = async (): Promise<void> => {
-        this.closers.delete(close);
-        await runner.close();
-        leave();
+      beside.runner = runner;
+      const run = runner.start({ threadId, agentId, agent, input: { ...input, threadId } });
+      const ref = await run.started;
+      beside.run = run;
+      this.measure({ agentId, threadId, input }, run, true);
+      return {
+        is: "local",
+        isRecorded: false,
+        run: { ...toLiveRunInfo(ref), unrecorded: true },
+        frames: (signal) => runner.runFrames(run, { input }, signal),
+        ended: run.ended.then(() => ({ threadId })),
+        left: () => void this.leave(beside),
       };
-      this.closers.add(close);
-      try {
-        const run = runner.start({ threadId, agentId, agent, input: { ...input, threadId } });
-        const ref = await run.started;
-        this.unrecordedRuns.set(run, isAlone);
-        this.measure({ agentId, threadId, input }, run, true);
-        return {
-          is: "local",
-          isRecorded: false,
-          run: { ...toLiveRunInfo(ref), unrecorded: true },
-          frames: (signal) => runner.runFrames(run, { input }, signal),
-          ended: run.ended.then(() => ({ threadId })),
-          left: () => {
-            this.unrecordedRuns.delete(run);
-            void close();
-          },
-        };
-      } catch (error) {
-        void close();
-        throw error;
-      }
     } catch (error) {
-      leave();
+      void this.leave(beside);
       throw error;
     }
   }
 
-  /**
-   * Takes a slot for an unrecorded run.
-   *
-   * @returns frees the slot
-   * @throws Response 429 if none is free
-   */
-  private enter(threadId: string): () => void {
+  /** Takes a slot for an unrecorded run. @throws Response 429 if none is free */
+  private enter(threadId: string, isAlone: boolean): Beside {
     const { maxPerThread = MAX_PER_THREAD, maxInAll = MAX_IN_ALL } = this.parts.unrecordedRuns ?? {};
-    const here = this.places.get(threadId) ?? 0;
-    const inAll = [...this.places.values()].reduce((sum, count) => sum + count, 0);
-    if (here >= maxPerThread || inAll >= maxInAll) {
+    const here = [...this.beside].filter((one) => one.threadId === threadId).length;
+    if (here >= maxPerThread || this.beside.size >= maxInAll) {
       const message = "Too many runs beside the log: see unrecordedRuns";
       throw json({ error: "Too many requests", message }, 429, { "Retry-After": "1" });
     }
-    this.places.set(threadId, here + 1);
-    let isFree = false;
-    return () => {
-      if (isFree) return;
-      isFree = true;
-      const left = (this.places.get(threadId) ?? 1) - 1;
-      if (left > 0) this.places.set(threadId, left);
-      else this.places.delete(threadId);
-    };
+    const beside: Beside = { threadId, isAlone };
+    this.beside.add(beside);
+    return beside;
+  }
+
+  /** Ends an unrecorded run, and frees its slot. */
+  private async leave(beside: Beside): Promise<void> {
+    beside.run = undefined;
+    await beside.runner?.close();
+    this.beside.delete(beside);
   }
 
   /** Whether this request started the run rather than found it, here or in the log. */
