@@ -78,6 +78,10 @@ export function pendingIn(head: Head | undefined): PendingToolCalls | undefined 
 export const answeredIn = (head: Head | undefined): readonly PendingToolCall[] =>
   pendingIn(head)?.calls.filter(isAnswered) ?? [];
 
+/** All answers that the head holds: those that wait for the end of the live run, too. */
+export const answersIn = ({ pending }: Head): readonly PendingToolCall[] =>
+  isPending(pending) ? pending.calls.filter(isAnswered) : [];
+
 /** Whether the run of this id is the one that goes on now: every call is answered. */
 export function isNextAfterCalls(head: Head | undefined, runId: string): boolean {
   const pending = pendingIn(head);

@@ -127,8 +127,8 @@ export async function encryptRecords<Schema extends DBSchema, Name extends Store
 }
 
 /**
- * @returns gives the encrypted record, if it is given the same one; undefined where there is nothing to do, or what cannot
- *   be read
+ * @returns gives the encrypted record, if it is given the same one; undefined where there is nothing to do. What cannot be
+ *   read stays as it is
  */
 async function encrypted<Value>(
   ring: KeyRing,
@@ -148,7 +148,8 @@ async function encrypted<Value>(
       value = await codec.decode(of.stored, of.place);
     } catch (error) {
       if (isNotOfRecord(error)) throw error;
-      return undefined;
+      // Nobody can. What is beside it may be plain.
+      continue;
     }
     const stored = await encode(codec, value, places[at]!.place);
     if (stored === undefined) return "plain-left";

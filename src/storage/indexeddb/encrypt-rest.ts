@@ -1,6 +1,6 @@
 import { isSealed } from "../codec.js";
 import type { KeyRing } from "../encryption/key-ring.js";
-import { answeredIn } from "../pending-tool-calls.js";
+import { answersIn } from "../pending-tool-calls.js";
 import { isRecord, isText } from "./checks.js";
 import {
   encryptRecords,
@@ -29,7 +29,7 @@ type Content = "threads" | "runs" | "chunks" | "messages" | "states" | "waiting"
 
 /** The results of pending tool calls. */
 const resultsIn = (head: HeadRecord): readonly PayloadIn[] =>
-  answeredIn(head).map(({ toolCallId, token, result }) => ({
+  answersIn(head).map(({ toolCallId, token, result }) => ({
     place: placeOfResult(head.threadId, toolCallId),
     stored: result,
     with: (other, stored) => {

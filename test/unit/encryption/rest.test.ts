@@ -2,6 +2,7 @@ import "fake-indexeddb/auto";
 import { openDB } from "idb";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { IndexedDBCheckpointStore } from "../../../src/checkpoint/indexeddb/indexeddb-checkpoint-store.js";
+import { SEALED } from "../../../src/storage/codec.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import type { RunStore } from "../../../src/storage/run-store.js";
@@ -160,6 +161,28 @@ test("a run of a host without the key, which began before, is left to it until i
   expect(await db.get("meta", "keys")).toMatchObject({ isWhole: true });
   expect(await isFound(dbName, "planted")).toBe(false);
   expect(JSON.stringify(await store.chunks("t", 0, -1, 9))).toContain("planted");
+});
+
+test("an answer that the live run was not given is encrypted, and goes along with the next one", async () => {
+  const { store, db, dbName } = await restored(plain);
+  const head = await store.head("d-calls");
+  const device = { id: "phone-1", name: "Phone" };
+  const live = await claimed(store, "d-calls", "r1", { base: head, prevRunIndex: 0, device });
+  await store.encryptRest!(never);
+  expect(await db.get("meta", "keys")).toMatchObject({ isWhole: true });
+  expect(await isFound(dbName, "result in d-calls")).toBe(false);
+  await store.settle(live, settlement(live, 0));
+  expect(await store.toolResults(await store.head("d-calls"))).toMatchObject([{ content: "result in d-calls" }]);
+});
+
+test("what is stored beside a payload that nobody can open is encrypted", async () => {
+  const { store, db, dbName } = await restored(plain);
+  const run = await db.get("runs", ["d-calls", 0]);
+  const terminal = { ...run.closing.terminal, result: "planted" };
+  await db.put("runs", { ...run, input: new Uint8Array([SEALED, 1, 2, 3]), closing: { ...run.closing, terminal } });
+  await store.encryptRest!(never);
+  expect(await isFound(dbName, "planted")).toBe(false);
+  expect((await store.closing("d-calls", 0))?.terminal).toMatchObject({ result: "planted" });
 });
 
 test("nothing that somebody puts there is encrypted anew with the rest", async () => {
