@@ -58,7 +58,8 @@ export function sseResponse(source: AsyncIterable<readonly SseEvent[]>, options:
   }
   const headers = new Headers(options.headers);
   headers.set("Content-Type", "text/event-stream");
-  headers.set("Cache-Control", "no-cache");
+  // Compression in front of it would hold events back until it has enough of them.
+  headers.set("Cache-Control", "no-cache, no-transform");
   // Otherwise proxies (nginx) delay events until a buffer is full.
   headers.set("X-Accel-Buffering", "no");
   const body = new EventBody(source, {

@@ -148,7 +148,7 @@ describe("the answer", () => {
     expect(status).toBe(200);
     expect(Object.fromEntries(headers)).toEqual({
       "content-type": "text/event-stream",
-      "cache-control": "no-cache",
+      "cache-control": "no-cache, no-transform",
       "x-accel-buffering": "no",
       "x-own": "1",
     });

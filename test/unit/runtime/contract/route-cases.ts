@@ -300,7 +300,7 @@ const said: readonly ContractCase[] = [
     name: "what a stream is made of is not kept by anybody on its way",
     check: async (bench) => {
       const answer = await bench.ask("run", "echo", { threadId: bench.id("t") });
-      expectSame(answer.headers.get("Cache-Control"), "no-cache", "a stream must not be cached");
+      expectThat(/\bno-cache\b/.test(answer.headers.get("Cache-Control") ?? ""), "a stream must not be cached");
       const events = await new EventReader(answer).all();
       expectSame(typesOf(events).at(0), EventType.RUN_STARTED, "a run must begin with RUN_STARTED");
       expectThat(
