@@ -15,7 +15,7 @@ import { GivenMessages } from "../given-messages.js";
 import type { Admitted, Answer } from "../request.js";
 import type { ServedRun } from "../served-run.js";
 import { parseRunInput, parseStopBody, type PostedRunInput } from "./body.js";
-import { json } from "./responses.js";
+import { answerOf, json } from "./responses.js";
 import { decoded } from "./segments.js";
 import type { OfAgent, OfThread } from "./routes.js";
 import { parseCursor, sseResponse } from "./sse.js";
@@ -123,19 +123,16 @@ export async function stop(
   await core.agents.requireHere(agentId, request.request);
   const stopped = await core.stop({ threadId, ...named });
   const { runId } = named;
-  const value = stopped
-    ? json({
-        stopped: true,
-        interrupt: { type: EventType.RUN_ERROR, message: "Run stopped by user", code: "STOPPED" },
-      })
-    : json({
+  const told = stopped
+    ? { stopped: true, interrupt: { type: EventType.RUN_ERROR, message: "Run stopped by user", code: "STOPPED" } }
+    : {
         stopped: false,
         message:
           runId === undefined
             ? `No active run for thread '${threadId}'.`
             : `Run '${runId}' is not the active run for thread '${threadId}'.`,
-      });
-  return { value, response: () => value.clone(), ended: Promise.resolve({ threadId }) };
+      };
+  return answerOf(() => json(told), threadId);
 }
 
 async function readInput(core: RuntimeCore, request: Admitted, agentId: string): Promise<PostedRunInput> {

@@ -15,7 +15,7 @@ import { buffered, isForeign, peekFields } from "./body.js";
 import { createCors, type Cors, type CorsOptions } from "./cors.js";
 import { describeAgents } from "./describe-agents.js";
 import { hostCheck, hostRefused, type AllowedHosts } from "./hosts.js";
-import { json, notFound } from "./responses.js";
+import { answerOf, json, notFound } from "./responses.js";
 import { checkBasePath, matchRoute, refuseMethod, type Route, type RouteName } from "./routes.js";
 import { envelopeElsewhere, envelopeMethod, openEnvelope, type Opened } from "./single-endpoint.js";
 import * as threads from "./thread-endpoints.js";
@@ -276,8 +276,6 @@ const ENDPOINTS: {
   "threads/state": [threads.state, "Failed to fetch thread state"],
 };
 
-const answerOf = (value: Response): Answer<Response> => ({ value, response: () => value.clone() });
-
 async function info(core: RuntimeCore, request: Admitted, _: Route, { mode }: Handling): Promise<Answer<Response>> {
   const { a2ui, transcriptionService } = core.options;
   const agentsInfo = await describeAgents(core.agents, request.request);
@@ -287,7 +285,7 @@ async function info(core: RuntimeCore, request: Admitted, _: Route, { mode }: Ha
   const tells = keeps || answersThreadEndpoints(runner);
   const threadEndpoints = { list: tells, inspect: tells, mutations: keeps, realtimeMetadata: false };
   const a2uiEnabled = a2ui !== undefined && a2ui.enabled !== false;
-  return answerOf(
+  return answerOf(() =>
     json({
       version: VERSION,
       agents: agentsInfo,
@@ -306,7 +304,7 @@ async function info(core: RuntimeCore, request: Admitted, _: Route, { mode }: Ha
 
 async function health(core: RuntimeCore): Promise<Answer<Response>> {
   const found = await core.health();
-  return answerOf(json(found, found.status === "ok" ? 200 : 503));
+  return answerOf(() => json(found, found.status === "ok" ? 200 : 503));
 }
 
 async function transcription(
@@ -320,5 +318,6 @@ async function transcription(
   const asked = request.request();
   if (isForeign(asked) && cors?.allows(asked) !== true) throw json({ error: "Forbidden" }, 403);
   const { transcribe } = await loaded(import("./transcribe.js"));
-  return answerOf(await transcribe(asked, transcriptionService, agents.maxBodyOf(core)));
+  const value = await transcribe(asked, transcriptionService, agents.maxBodyOf(core));
+  return { value, response: () => value.clone() };
 }

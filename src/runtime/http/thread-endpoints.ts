@@ -11,7 +11,7 @@ import { plainMessages } from "../plain-messages.js";
 import type { Admitted, Answer } from "../request.js";
 import { maxBodyOf } from "./agent-endpoints.js";
 import { parseThreadUpdate, requireJson } from "./body.js";
-import { json, noContent } from "./responses.js";
+import { answerOf, json, noContent } from "./responses.js";
 import type { OfThread } from "./routes.js";
 
 const MAX_PAGE = 500;
@@ -25,7 +25,8 @@ export async function list(core: RuntimeCore, request: Admitted): Promise<Answer
   if (!(runner instanceof LocalAgentRunner)) {
     const isListed = (thread: ThreadRecord): boolean =>
       (agentId === undefined || thread.agentId === agentId) && (isArchiveShown || !thread.archived);
-    return answer(json({ threads: (await runner.listThreads()).filter(isListed), nextCursor: null }));
+    const threads = (await runner.listThreads()).filter(isListed);
+    return answerOf(() => json({ threads, nextCursor: null }));
   }
   const limit = Math.min(wholeNumber(searchParams.get("limit"), "limit") ?? 50, MAX_PAGE);
   const before = placeIn(searchParams.get("cursor"));
@@ -35,7 +36,7 @@ export async function list(core: RuntimeCore, request: Admitted): Promise<Answer
   const threads = found.flat().toSorted(byPlace).slice(0, limit);
   const last = threads.length === limit ? threads.at(-1) : undefined;
   const nextCursor = last === undefined ? null : `${last.updatedAt}.${last.threadId}`;
-  return answer(json({ threads: threads.map(threadRecordOf), nextCursor }));
+  return answerOf(() => json({ threads: threads.map(threadRecordOf), nextCursor }));
 }
 
 const LIST_CURSOR = /^(\d{1,15})\.(.+)$/su;
@@ -56,19 +57,21 @@ export async function messages(
 ): Promise<Answer<Response>> {
   const found = await (await reader(core)).getThreadMessages(threadId);
   const shown = core.shown<readonly Message[]>(request, threadId, found, filterMessages);
-  return answer(json({ messages: plainMessages(shown) }), threadId);
+  const plain = plainMessages(shown);
+  return answerOf(() => json({ messages: plain }), threadId);
 }
 
 /** GET `/threads/:threadId/events`: compacted. */
 export async function events(core: RuntimeCore, request: Admitted, { threadId }: OfThread): Promise<Answer<Response>> {
   const found = await (await reader(core)).getThreadEvents(threadId);
-  return answer(json({ events: core.shown(request, threadId, found, filterEvents) }), threadId);
+  const shown = core.shown(request, threadId, found, filterEvents);
+  return answerOf(() => json({ events: shown }), threadId);
 }
 
 /** GET `/threads/:threadId/state`: null for an unknown thread and for one without state (over HTTP `{}` is none). */
 export async function state(core: RuntimeCore, request: Admitted, { threadId }: OfThread): Promise<Answer<Response>> {
   const shown = core.shown(request, threadId, await (await reader(core)).getThreadState(threadId), filterState);
-  return answer(json({ state: equalJson(shown, {}) ? null : (shown ?? null) }), threadId);
+  return answerOf(() => json({ state: equalJson(shown, {}) ? null : (shown ?? null) }), threadId);
 }
 
 /** PATCH and DELETE `/threads/:threadId`. */
@@ -76,32 +79,25 @@ export async function update(core: RuntimeCore, request: Admitted, { threadId }:
   const runner = await keeper(core);
   if (request.request().method === "DELETE") {
     if (!(await runner.deleteThread(threadId))) throw new RunnerError("unknown-thread", { threadId });
-    return answer(json({ threadId, deleted: true }), threadId);
+    return answerOf(() => json({ threadId, deleted: true }), threadId);
   }
   const changes = await parseThreadUpdate(request.request(), maxBodyOf(core));
-  return answer(json(threadRecordOf(await runner.updateThread(threadId, changes))), threadId);
+  const record = threadRecordOf(await runner.updateThread(threadId, changes));
+  return answerOf(() => json(record), threadId);
 }
 
 /** POST `/threads/:threadId/archive`. */
 export async function archive(core: RuntimeCore, request: Admitted, { threadId }: OfThread): Promise<Answer<Response>> {
   requireJson(request.request());
   await (await keeper(core)).updateThread(threadId, { archived: true });
-  return answer(json({ threadId, archived: true }), threadId);
+  return answerOf(() => json({ threadId, archived: true }), threadId);
 }
 
 /** POST `/threads/clear`. */
 export async function clear(core: RuntimeCore, request: Admitted): Promise<Answer<Response>> {
   requireJson(request.request());
   await (await reader(core)).clearThreads();
-  return answer(noContent());
-}
-
-function answer(value: Response, threadId?: string): Answer<Response> {
-  return {
-    value,
-    response: () => value.clone(),
-    ended: Promise.resolve(threadId === undefined ? {} : { threadId }),
-  };
+  return answerOf(noContent);
 }
 
 /** @throws Response 422 if the runner has no thread reads */

@@ -2,7 +2,7 @@ import { EventType, type BaseEvent } from "@ag-ui/client";
 import { createNodeHandler, type NodeHandlerOptions } from "ag-ui-local-runtime/node";
 import { createRuntimeHandler, type AgentRuntimeOptions } from "ag-ui-local-runtime/runtime";
 import { Observable } from "rxjs";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { streamOfEvents } from "../../../src/runtime/http/streams.js";
 import { agentOf, inputOf, silent } from "../runner/kit.js";
 import { runtimeWith } from "./kit.js";
@@ -60,6 +60,20 @@ describe.each<[string, (post: (path: string, body: object) => string) => string]
     );
     const kept = theirs().reduce((sum, res) => sum + res.writableLength, 0);
     expect(kept).toBeLessThan(READERS * 0.5 * MB);
+  });
+});
+
+describe.each(["messages", "events"])("an after-middleware (%s of a thread of 4 MB)", (what) => {
+  test("has no copy kept for it, and can read all the same (L14)", async () => {
+    const shown = new Map<string, Response>();
+    const { url } = await serving({ afterRequestMiddleware: ({ path, response }) => void shown.set(path, response) });
+    const copied = vi.spyOn(ReadableStream.prototype, "tee");
+    onTestFinished(() => copied.mockRestore());
+    const path = `/threads/t/${what}`;
+    const text = await (await fetch(`${url}${path}`)).text();
+    expect(text.length).toBeGreaterThan(4 * MB);
+    expect(copied).not.toHaveBeenCalled();
+    expect((await shown.get(path)!.text()) === text).toBe(true);
   });
 });
 
