@@ -1,7 +1,7 @@
 import type { ModelCall, ModelPart } from "../../wire/model-frames.js";
 
 /** Parts that are no content: they come once, from the first tab. */
-const HEADERS: ReadonlySet<string> = new Set(["stream-start", "response-metadata", "raw", "ping"]);
+const HEADERS: ReadonlySet<string> = new Set(["stream-start", "response-metadata", "raw"]);
 /** Parts that another tab's model can go on behind. */
 const TEXT: ReadonlySet<string> = new Set(["text-start", "text-delta", "text-end"]);
 
@@ -14,6 +14,7 @@ export class JoinedAnswer {
   private headed = false;
   private begun = false;
   private isTextOnly = true;
+  private finished = false;
   /** How many tabs have been asked. */
   private tab = 0;
   /** This tab goes on with what another one has said. */
@@ -26,6 +27,11 @@ export class JoinedAnswer {
   /** Whether the reader has something of the answer. */
   get hasBegun(): boolean {
     return this.begun;
+  }
+
+  /** Whether the reader has all of it: a tab that is lost then is asked nothing more. */
+  get isFinished(): boolean {
+    return this.finished;
   }
 
   /** Whether another tab can go on: by asking anew as long as there is no text, else behind the text. */
@@ -62,7 +68,8 @@ export class JoinedAnswer {
       const isLeft = this.open !== undefined && ![...this.ids.values()].includes(this.open);
       const closing: readonly ModelPart[] = isLeft ? [{ type: "text-end", id: this.open! }] : [];
       if (isLeft) this.open = undefined;
-      if (type !== "finish" && type !== "error") this.isTextOnly = false;
+      if (type === "finish") this.finished = true;
+      else if (type !== "error") this.isTextOnly = false;
       return [...closing, part];
     }
     const own = String(part["id"]); // checked when it came

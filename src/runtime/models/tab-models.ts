@@ -7,6 +7,9 @@ import type { ModelCall, ModelOffer, ModelPart } from "../../wire/model-frames.j
 import { JoinedAnswer } from "./joined-answer.js";
 import { TabOffer } from "./tab-offer.js";
 
+/** How often an answer is moved to another tab. */
+const MAX_MOVES = 3;
+
 /** What an offer is chosen by. */
 export interface Choice {
   readonly visible: boolean;
@@ -53,39 +56,42 @@ export class TabModels {
   }
 
   /**
-   * The parts of an answer. When the tab that gives it is lost, it is moved: asked for anew while there is no text; behind
-   * a text, another tab that offers to continue goes on.
+   * The parts of an answer. When the tab that gives it is lost, it is moved to another one, at most {@link MAX_MOVES} times:
+   * asked for anew while there is no text; behind a text, a tab that offers to continue goes on.
    *
    * Errors: RunnerError `provider-unavailable` where no tab offers the model in time, or the answer cannot be moved; that
    * of the model; the signal's reason.
    */
-  async *answer({ model, call, waitMs, signal }: TabModelRequest): AsyncGenerator<ModelPart, void> {
+  async *answer(request: TabModelRequest): AsyncGenerator<ModelPart, void> {
+    const { call, signal } = request;
     const joined = new JoinedAnswer(call);
+    const lost = new Set<TabOffer>();
     for (;;) {
-      const offer = await this.chosen(model, joined.needsContinuing, waitMs, signal);
-      if (offer === undefined) throw this.unavailable(model, joined, waitMs);
+      const isFit = (one: TabOffer): boolean => !lost.has(one) && (one.continues || !joined.needsContinuing);
+      const offer = await this.chosen(request, isFit);
+      if (offer === undefined) throw this.unavailable(request, joined, lost.size);
       // By hand: `for await` drops how it ended.
       const parts = offer.answer(joined.next(), signal);
       try {
         for (;;) {
           const { done, value } = await parts.next();
           if (done !== true) yield* joined.take(value);
-          else if (value === "ended") return;
+          else if (value === "ended" || joined.isFinished) return;
           else break;
         }
       } finally {
         await parts.return("lost");
       }
-      if (!joined.mayMove) throw this.unavailable(model, joined, waitMs);
+      // A tab that falls silent is not asked the same again, and a question that ends every page is not handed on for ever.
+      lost.add(offer);
+      if (lost.size > MAX_MOVES || !joined.mayMove) throw this.unavailable(request, joined, lost.size);
     }
   }
 
-  /** The best offer, once there is one; undefined if none comes within `waitMs`. Errors: the signal's reason. */
+  /** The best offer that fits, once there is one; undefined if none comes within `waitMs`. Errors: the signal's reason. */
   private async chosen(
-    model: string,
-    continues: boolean,
-    waitMs: number,
-    signal: AbortSignal,
+    { model, waitMs, signal }: TabModelRequest,
+    isFit: (offer: TabOffer) => boolean,
   ): Promise<TabOffer | undefined> {
     const waiting = abortWith(signal);
     const tooLong = this.clock.after(waitMs, waiting.signal).then(() => waiting.abort());
@@ -93,9 +99,7 @@ export class TabModels {
       for (;;) {
         if (signal.aborted) throw signal.reason;
         const seen = this.changed.count;
-        const fit = [...this.offers].filter(
-          (one) => one.model === model && !one.isSilent && (one.continues || !continues),
-        );
+        const fit = [...this.offers].filter((one) => one.model === model && !one.isSilent && isFit(one));
         const found = chooseOffer(fit);
         if (found !== undefined) return found;
         if (waiting.signal.aborted) return undefined;
@@ -107,12 +111,15 @@ export class TabModels {
     }
   }
 
-  private unavailable(model: string, { hasBegun }: JoinedAnswer, waitMs: number): RunnerError {
-    const details = { model, delivered: hasBegun, retryable: true };
-    const message = hasBegun
-      ? `The tab that ran the model "${model}" is gone, and no other one can go on with its answer: run it again`
-      : `No tab has offered the model "${model}" for ${waitMs} ms: open a tab that offers it, and run again`;
-    return new RunnerError("provider-unavailable", details, { message });
+  /** @param lost how many tabs were lost with the request */
+  private unavailable({ model, waitMs }: TabModelRequest, { hasBegun }: JoinedAnswer, lost: number): RunnerError {
+    let message = `No tab has offered the model "${model}" for ${waitMs} ms: open a tab that offers it, and run again`;
+    if (hasBegun) {
+      message = `The tab that ran the model "${model}" is gone, and no other one can go on with its answer: run it again`;
+    } else if (lost > 0) {
+      message = `${lost} of the tabs that offer the model "${model}" were asked, and are gone or did not answer: run it again`;
+    }
+    return new RunnerError("provider-unavailable", { model, delivered: hasBegun }, { message });
   }
 }
 

@@ -70,6 +70,8 @@ export class Tabs {
 export class FakeTab {
   readonly gone = new AbortController();
   readonly calls: ModelCall[] = [];
+  /** How often it was asked for an answer, also while it was frozen. */
+  orders = 0;
   /** Whether it answers nothing, like a page that is frozen. */
   isFrozen = false;
   readonly port: MessagePort;
@@ -78,6 +80,7 @@ export class FakeTab {
     const { port1, port2 } = new MessageChannel();
     this.port = port1;
     port1.onmessage = ({ data }: MessageEvent<OfferOrder>) => {
+      if (data.type === "request") this.orders++;
       if (this.isFrozen) return;
       if (data.type === "ping") return port1.postMessage({ type: "pong" });
       this.calls.push(data.call);

@@ -6,6 +6,7 @@ import {
   CALL,
   delta,
   errorOf,
+  type FakeTab,
   finish,
   forEver,
   saying,
@@ -55,7 +56,7 @@ test("where no tab offers the model in time, a request fails and says what to do
   const { code, message, details } = await failed;
   expect(code).toBe("provider-unavailable");
   expect(message).toMatch(/No tab has offered the model "m" for 700 ms: open a tab/);
-  expect(details).toEqual({ model: "m", delivered: false, retryable: true });
+  expect(details).toEqual({ model: "m", delivered: false });
 });
 
 test("a tab that is gone before it said anything: the next one is asked the same", async () => {
@@ -138,7 +139,7 @@ test("a tab that is gone in the middle, and none can go on: the request fails, a
   const failed = errorOf(all(parts));
   await vi.waitFor(() => expect(tabs.clock.waiting).toBeGreaterThan(0));
   tabs.clock.pass(1_000);
-  expect(await failed).toMatchObject({ code: "provider-unavailable", details: { delivered: true, retryable: true } });
+  expect(await failed).toMatchObject({ code: "provider-unavailable", details: { delivered: true } });
 });
 
 test("what is no text is not gone on with: a tool call would be made twice", async () => {
@@ -198,6 +199,45 @@ test("a tab that freezes while it answers is left after a silence", async () => 
     for (let task = 0; task < 20; task++) await nextTask();
   }
   expect(textOf(await rest)).toBe("two.");
+});
+
+test("a tab that falls silent at each question is asked once, and the request fails (L13)", async () => {
+  const tabs = new Tabs();
+  const blocked = tabs.open(() => saying(whole("late")));
+  blocked.isFrozen = true;
+  const failed = errorOf(all(tabs.ask()));
+  await vi.waitFor(() => expect(blocked.orders).toBe(1));
+  tabs.clock.pass(5_000);
+  // A word of it makes it one that can be chosen.
+  blocked.port.postMessage({ type: "visible", visible: true });
+  for (let task = 0; task < 20; task++) await nextTask();
+  expect(blocked.orders).toBe(1);
+  tabs.clock.pass(1_000);
+  expect(await failed).toMatchObject({ code: "provider-unavailable", details: { delivered: false } });
+  expect((await failed).message).toContain('1 of the tabs that offer the model "m" were asked');
+});
+
+test("a question that ends each tab ends four of them, not all", async () => {
+  const tabs = new Tabs();
+  const asked: FakeTab[] = Array.from({ length: 6 }, () => tabs.openRaw(() => asked.find(isLast)!.close()));
+  const isLast = (tab: FakeTab): boolean => tab.calls.length > 0 && !tab.gone.signal.aborted;
+  expect(await errorOf(all(tabs.ask()))).toMatchObject({ code: "provider-unavailable" });
+  expect(asked.filter(({ calls }) => calls.length > 0)).toHaveLength(4);
+});
+
+test("a tab that is lost behind the end of its answer is asked for nothing more: the answer would stand twice", async () => {
+  const tabs = new Tabs();
+  const first = tabs.open(async function* (_call, signal) {
+    yield* whole("a");
+    await forEver(signal);
+  });
+  const parts = tabs.ask();
+  const came = [];
+  while (came.at(-1)?.type !== "finish") came.push((await parts.next()).value!);
+  const second = tabs.open(() => saying(whole("b")), { continues: true });
+  first.close();
+  expect(await all(parts)).toEqual([]);
+  expect(second.calls).toEqual([]);
 });
 
 test("a model that takes its time is not left: its tab answers", async () => {
