@@ -40,8 +40,9 @@ export interface CheckpointStore {
 /** Extends the contract with the needs of a store in a browser. */
 export interface LocalCheckpointStore extends CheckpointStore {
   /**
-   * Compare-and-save in one transaction: saves only if the run's newest checkpoint is still the expected one. So if two
-   * tabs continue from one checkpoint, one gets a conflict. The saved checkpoint is the newest only if its timestamp is.
+   * Compare-and-save in one transaction: saves only if the run's newest checkpoint is still the expected one, and this one
+   * becomes the newest. So if two tabs continue from one checkpoint, one gets a conflict. Where a clock was set back, give the
+   * checkpoint the `timestamp` of the expected one: of equal ones the one saved last is the newest.
    *
    * @param expectedLatestId null: the run has none
    */
@@ -93,9 +94,9 @@ export type CheckpointPatch = { readonly [Partition in keyof CheckpointState]?: 
 
 /** Whether the checkpoint was saved, and which one is the newest. */
 export type SaveIfResult =
-  /** `latest` is now the run's newest. */
+  /** `latest` is now the run's newest: this one, unless somebody has saved another one since. */
   | { readonly is: "saved"; readonly latest: CheckpointMetadata }
-  /** Nothing was written: `latest` is the run's newest, or null if it has none. */
+  /** Nothing was written: `latest`, the run's newest (null: it has none), is another one, or has a later timestamp. */
   | { readonly is: "conflict"; readonly latest: CheckpointMetadata | null };
 
 /** Deletes the checkpoints that meet all given conditions; `keep` or `olderThan` is required. */

@@ -25,6 +25,13 @@ export const metadataOf = (checkpoint: Checkpoint): Listed =>
     hasMemorySnapshot: checkpoint.memorySnapshot !== undefined,
   });
 
+/** Whether a checkpoint is saved, see {@link LocalCheckpointStore.saveIf}. @param latest the run's newest */
+export const mayFollow = (
+  { timestamp }: Checkpoint,
+  latest: CheckpointMetadata | null,
+  expectedLatestId: string | null,
+): boolean => (latest?.id ?? null) === expectedLatestId && timestamp >= (latest?.timestamp ?? -Infinity);
+
 // A spread defines keys instead of setting them, so "__proto__" is an ordinary key.
 const merged = (own: unknown, patch: unknown): unknown =>
   hasFields(own) && hasFields(patch) ? { ...own, ...patch } : patch;

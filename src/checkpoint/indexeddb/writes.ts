@@ -6,7 +6,7 @@ import type { StoredCheckpoints } from "../checked-store.js";
 import type { Checkpoint } from "../checkpoint.js";
 import type { SaveIfResult } from "../checkpoint-store.js";
 import { refuseUnstorable } from "../checks.js";
-import { metadataOf, type Listed } from "../derive.js";
+import { mayFollow, metadataOf, type Listed } from "../derive.js";
 import { placeOfCheckpoint } from "./checks.js";
 import { everyPlace, placeOf, placesAt, turnIn, turnOf } from "./places.js";
 import { newestOf } from "./reads.js";
@@ -110,7 +110,7 @@ export const checkpointWrites = (
       const latest = await newestOf(tx, runId);
       const written = (await tx.objectStore("metadata").get(id))?.token === token;
       if (!written) {
-        if ((latest?.id ?? null) !== expectedLatestId) return { is: "conflict", latest };
+        if (!mayFollow(checkpoint, latest, expectedLatestId)) return { is: "conflict", latest };
         await put(tx, draft, token);
       }
       // Never null: at least this one exists.

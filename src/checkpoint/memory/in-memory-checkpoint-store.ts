@@ -5,7 +5,7 @@ import { CheckedStore, type StoredCheckpoints } from "../checked-store.js";
 import type { Checkpoint, CheckpointMetadata, CheckpointOrigin } from "../checkpoint.js";
 import type { LineageStep, SaveIfResult } from "../checkpoint-store.js";
 import type { ListRange, PruneRange } from "../checks.js";
-import { metadataOf } from "../derive.js";
+import { mayFollow, metadataOf } from "../derive.js";
 import { Ordered, type Entry } from "./ordered.js";
 
 /** The dependencies of the store. */
@@ -43,9 +43,8 @@ class Memory implements StoredCheckpoints {
   }
 
   async saveIf(checkpoint: Checkpoint, expectedLatestId: string | null): Promise<SaveIfResult> {
-    const newest = this.#runs.newest(checkpoint.runId);
-    if ((newest?.checkpoint.id ?? null) !== expectedLatestId)
-      return { is: "conflict", latest: newest === undefined ? null : structuredClone(newest.metadata) };
+    const latest = structuredClone(this.#runs.newest(checkpoint.runId)?.metadata ?? null);
+    if (!mayFollow(checkpoint, latest, expectedLatestId)) return { is: "conflict", latest };
     this.#put(checkpoint);
     return { is: "saved", latest: structuredClone(this.#runs.newest(checkpoint.runId)!.metadata) };
   }

@@ -229,11 +229,15 @@ export function describeCheckpointChanges(open: () => LocalCheckpointStore): voi
       expect(await store.list("graph")).toHaveLength(2);
     });
 
-    test("says which is the newest where an older timestamp was saved", async () => {
+    test("lets one continue from a checkpoint also where a clock was set back", async () => {
       const store = await filled(checkpoint("a"));
-      const older = checkpoint("b", { timestamp: 500 });
-      expect(await store.saveIf(older, "a")).toMatchObject({ is: "saved", latest: { id: "a" } });
-      expect(await listed(store, "graph")).toEqual(["a", "b"]);
+      for (const id of ["b", "c"]) {
+        const older = checkpoint(id, { timestamp: 500 });
+        expect(await store.saveIf(older, "a")).toMatchObject({ is: "conflict", latest: { id: "a", timestamp: 1_000 } });
+      }
+      expect(await store.saveIf(checkpoint("b"), "a")).toMatchObject({ is: "saved", latest: { id: "b" } });
+      expect(await store.saveIf(checkpoint("c"), "a")).toMatchObject({ is: "conflict", latest: { id: "b" } });
+      expect(await listed(store, "graph")).toEqual(["b", "a"]);
     });
 
     test("may write the newest anew", async () => {
