@@ -1,16 +1,12 @@
 import type { SpacePlace } from "./space.js";
-import type { Absent, SyncDatabase, ThreadRecord } from "./sync-database.js";
+import type { Known, SyncDatabase, ThreadRecord } from "./sync-database.js";
 
 /** What a device remembers of the space. */
 export type SyncRecords = Pick<SyncDatabase, keyof SyncDatabase>;
 
 /** Beside a log in memory: a host that starts anew is another device, which gets everything. */
 export class MemorySyncDatabase implements SyncRecords {
-  private deviceId: string | undefined;
-  private placed: SpacePlace | undefined;
-  private isRevived = false;
-  private its: Absent | undefined;
-  private known: number | undefined;
+  private known: { readonly [Key in keyof Known]?: Known[Key] | undefined } = {};
   private readonly threads = new Map<string, ThreadRecord>();
 
   private spaceKeys: unknown;
@@ -28,19 +24,17 @@ export class MemorySyncDatabase implements SyncRecords {
   }
 
   async device(made: string): Promise<string> {
-    return (this.deviceId ??= made);
+    const { device = made } = this.known;
+    await this.set("device", device);
+    return device;
   }
 
-  async renewDevice(id: string): Promise<void> {
-    this.deviceId = id;
+  async get<Key extends keyof Known>(key: Key): Promise<Known[Key] | undefined> {
+    return this.known[key];
   }
 
-  async place(): Promise<SpacePlace | undefined> {
-    return this.placed;
-  }
-
-  async revives(): Promise<boolean> {
-    return this.isRevived;
+  async set<Key extends keyof Known>(key: Key, value: Known[Key] | undefined): Promise<void> {
+    this.known = { ...this.known, [key]: value };
   }
 
   async thread(key: string): Promise<ThreadRecord | undefined> {
@@ -54,30 +48,12 @@ export class MemorySyncDatabase implements SyncRecords {
 
   async put(threads: readonly ThreadRecord[], place?: SpacePlace): Promise<void> {
     for (const thread of threads) this.threads.set(thread.key, thread);
-    this.placed = place ?? this.placed;
-  }
-
-  async absent(): Promise<Absent | undefined> {
-    return this.its;
-  }
-
-  async setAbsent(absent: Absent | undefined): Promise<void> {
-    this.its = absent;
-  }
-
-  async epoch(): Promise<number | undefined> {
-    return this.known;
-  }
-
-  async setEpoch(epoch: number): Promise<void> {
-    this.known = epoch;
+    if (place !== undefined) await this.set("place", place);
   }
 
   async forget(revives: boolean): Promise<void> {
-    this.placed = undefined;
-    this.known = undefined;
-    this.its = undefined;
-    this.isRevived ||= revives;
+    const { device, revives: before } = this.known;
+    this.known = { device, revives: revives ? "" : before };
     this.threads.clear();
   }
 

@@ -2,7 +2,6 @@ import type { DBSchema } from "idb";
 import type { Clock } from "../platform/clock.js";
 import { syncDbName } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
-import { isRecord } from "../run/json.js";
 import { loaded } from "../run/loaded.js";
 import { decoded, isSealed, plainCodec, type PayloadCodec, type PayloadPlace } from "../storage/codec.js";
 import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
@@ -63,10 +62,21 @@ export interface Listed {
   readonly pinned: boolean;
 }
 
-/** Keys of threads that are not in the list, though they may have to be: their last entries do not say how, or say `gone`. */
-export interface Absent {
-  readonly unlisted: readonly string[];
-  readonly gone: readonly string[];
+/** What is known of the space as a whole. */
+export interface Known {
+  /** This device's id. */
+  readonly device: string;
+  /** Everything up to it is in the log. */
+  readonly place: SpacePlace;
+  /** The space has begun anew once. */
+  readonly revives: "";
+  /** An epoch of the log that this is about. */
+  readonly epoch: number;
+  /**
+   * There may be threads whose runs have not come. Keys of those that are not in the list, though they may have to be: their
+   * last entries do not say how, or say `gone`. Absent (`true` of older builds): none.
+   */
+  readonly absent: { readonly unlisted?: readonly string[]; readonly gone?: readonly string[] };
 }
 
 /** An encrypted {@link ThreadRecord}. */
@@ -76,12 +86,10 @@ interface SealedRecord extends Pick<ThreadRecord, "key"> {
 
 interface SyncSchema extends DBSchema {
   /**
-   * `device`: this device's id. `place`: everything up to it is in the log. `epoch`: one of the log. `revives`: the space has
-   * begun anew. `seal`: all threads are encrypted, with the data key of this id or a newer one (`true` of older builds: with
-   * any). `keys`: those of the space, encrypted. `absent`: there may be threads
-   * whose runs have not come (see {@link Absent}; `true` of older builds: all of them are listed).
+   * {@link Known}. `seal`: all threads are encrypted, with the data key of this id or a newer one (`true` of older builds: with
+   * any). `keys`: those of the space, encrypted.
    */
-  meta: { key: "device" | "place" | "revives" | "epoch" | "seal" | "keys" | "absent"; value: unknown };
+  meta: { key: keyof Known | "seal" | "keys"; value: unknown };
   threads: { key: string; value: ThreadRecord | SealedRecord };
 }
 
@@ -134,7 +142,7 @@ export class SyncDatabase {
       if (isEncrypted) await this.sealAnew(seal).catch(() => undefined);
       return;
     }
-    await this.forget((await this.place()) !== undefined);
+    await this.forget((await this.get("place")) !== undefined);
     await this.connection.write(["meta"], "strict", async (tx) => {
       const meta = tx.objectStore("meta");
       await Promise.all([meta.delete("keys"), isEncrypted ? meta.put(true, "seal") : meta.delete("seal")]);
@@ -169,21 +177,16 @@ export class SyncDatabase {
     });
   }
 
-  /** It has another id from now on. */
-  async renewDevice(id: string): Promise<void> {
-    await this.connection.write(["meta"], "strict", async (tx) => {
-      await tx.objectStore("meta").put(id, "device");
+  async get<Key extends keyof Known>(key: Key): Promise<Known[Key] | undefined> {
+    return (await this.meta(key)) as Known[Key] | undefined; // nobody else writes it
+  }
+
+  /** @param value undefined: there is none any more */
+  set<Key extends keyof Known>(key: Key, value: Known[Key] | undefined): Promise<void> {
+    return this.connection.write(["meta"], key === "device" ? "strict" : "relaxed", async (tx) => {
+      const meta = tx.objectStore("meta");
+      await (value === undefined ? meta.delete(key) : meta.put(value, key));
     });
-  }
-
-  async place(): Promise<SpacePlace | undefined> {
-    const place = await this.meta("place");
-    return typeof place === "object" ? (place as SpacePlace) : undefined; // only `put` writes it
-  }
-
-  /** The space has begun anew once. */
-  async revives(): Promise<boolean> {
-    return (await this.meta("revives")) !== undefined;
   }
 
   /** Errors: RunnerError `corrupt-record`, where it was changed by somebody else. */
@@ -210,32 +213,6 @@ export class SyncDatabase {
   /** @param place absent: it stays */
   put(threads: readonly ThreadRecord[], place?: SpacePlace): Promise<void> {
     return this.inOrder(() => this.putNow(threads, place));
-  }
-
-  /** Which threads are to be read before the list is right; undefined: no thread is absent. */
-  async absent(): Promise<Absent | undefined> {
-    const absent = await this.meta("absent");
-    if (absent === undefined) return undefined;
-    return isRecord(absent) ? (absent as unknown as Absent) : { unlisted: [], gone: [] }; // only `setAbsent` writes it
-  }
-
-  setAbsent(absent: Absent | undefined): Promise<void> {
-    return this.connection.write(["meta"], "relaxed", async (tx) => {
-      const meta = tx.objectStore("meta");
-      await (absent === undefined ? meta.delete("absent") : meta.put(absent, "absent"));
-    });
-  }
-
-  /** An epoch of the log that this is about. */
-  async epoch(): Promise<number | undefined> {
-    const epoch = await this.meta("epoch");
-    return typeof epoch === "number" ? epoch : undefined;
-  }
-
-  setEpoch(epoch: number): Promise<void> {
-    return this.connection.write(["meta"], "relaxed", async (tx) => {
-      await tx.objectStore("meta").put(epoch, "epoch");
-    });
   }
 
   /** The space, or the log of this device, begins anew: nothing that is known of it counts. @param revives the space */

@@ -275,7 +275,7 @@ export class Sync {
     this.isRenewed = true;
     parts.logger.warn("Another device has the id of this one, as a copy of its profile has: this one takes a new id");
     try {
-      await database.renewDevice(parts.makeId());
+      await database.set("device", parts.makeId());
       renewed?.();
     } catch (error) {
       // It is tried again when the other one is heard next.
@@ -327,10 +327,10 @@ export class Sync {
   }
 
   private async lookAtLog(): Promise<void> {
-    this.place.begin(await this.options.database.place());
-    this.revives = await this.options.database.revives();
+    this.place.begin(await this.options.database.get("place"));
+    this.revives = (await this.options.database.get("revives")) !== undefined;
     const [first] = await this.options.parts.store.heads(undefined);
-    this.epoch = await this.options.database.epoch();
+    this.epoch = await this.options.database.get("epoch");
     const isOther = this.epoch !== undefined && (first === undefined || !isSameDatabase(first.epoch, this.epoch));
     if (isOther || (this.epoch === undefined && (await this.absent.list.isLost()))) this.anew = "log";
     else await this.lookAtAll();
@@ -512,7 +512,7 @@ export class Sync {
     const { toSave: record } = thread.entries;
     if (this.epoch === undefined) {
       this.epoch = (await this.options.parts.store.head(thread.record.threadId))?.epoch;
-      if (this.epoch !== undefined) await this.options.database.setEpoch(this.epoch);
+      if (this.epoch !== undefined) await this.options.database.set("epoch", this.epoch);
     }
     // It is about what was there before the space or the log began anew.
     if (this.threads.get(record.threadId) !== thread) return;

@@ -17,11 +17,11 @@ export class UnlistedThreads {
   private readonly unlisted = new Map<string, string>();
   private readonly gone = new Map<string, string>();
 
-  constructor(private readonly database: Pick<SyncRecords, "thread" | "absent" | "setAbsent">) {}
+  constructor(private readonly database: Pick<SyncRecords, "thread" | "get" | "set">) {}
 
   /** @returns whether any threads may be absent */
   async open(): Promise<boolean> {
-    const known = await this.database.absent();
+    const known = await this.database.get("absent");
     for (const listing of ["unlisted", "gone"] as const) {
       for (const key of known?.[listing] ?? []) {
         const record = await this.database.thread(key);
@@ -69,13 +69,13 @@ export class UnlistedThreads {
   }
 
   save(): Promise<void> {
-    return this.database.setAbsent({ unlisted: [...this.unlisted.values()], gone: [...this.gone.values()] });
+    return this.database.set("absent", { unlisted: [...this.unlisted.values()], gone: [...this.gone.values()] });
   }
 
   /** No threads are absent. */
   async none(): Promise<void> {
     this.clear();
-    await this.database.setAbsent(undefined);
+    await this.database.set("absent", undefined);
   }
 
   clear(): void {

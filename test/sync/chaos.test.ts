@@ -358,7 +358,7 @@ async function stateOf(one: DeviceOn<Space>, threadId: string) {
 
 async function standOf(one: DeviceOn<Space>): Promise<string> {
   const trees = await Promise.all(THREADS.map((threadId) => tree(one, threadId).catch(String)));
-  const read = (await one.database.place().catch(() => undefined))?.seq;
+  const read = (await one.database.get("place").catch(() => undefined))?.seq;
   return `${one.name} has saved up to ${read} ${JSON.stringify(trees)} ${[...new Set(one.said)].slice(0, 3).join("; ")}`;
 }
 

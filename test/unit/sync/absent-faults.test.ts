@@ -230,7 +230,7 @@ test("a device that keeps what is opened goes on where it was", async () => {
 async function placeOf(dbName: string): Promise<{ readonly place: number | undefined }> {
   const { SyncDatabase } = await import("../../../src/sync/sync-database.js");
   const database = new SyncDatabase(dbName, systemClock);
-  const place = (await database.place())?.seq;
+  const place = (await database.get("place"))?.seq;
   await database.close();
   return { place };
 }

@@ -405,7 +405,7 @@ test("a thread leaves while its older entries are removed, and the place is save
     letOn();
     await still(server);
     await say(laptop, "u", "u1", agentOf(counter(2)));
-    await eventually(async () => expect((await again.database.place())?.seq, story(server)).toBe(server.last));
+    await eventually(async () => expect((await again.database.get("place"))?.seq, story(server)).toBe(server.last));
   } finally {
     await again.close();
   }

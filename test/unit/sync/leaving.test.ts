@@ -200,7 +200,7 @@ test("a thread that has left is not taken for deleted where what was saved of it
   await inStep(dying);
   // A power failure: what is not written strictly may be gone.
   vi.spyOn(dying.database, "put").mockResolvedValue();
-  vi.spyOn(dying.database, "setAbsent").mockResolvedValue();
+  vi.spyOn(dying.database, "set").mockResolvedValue();
   await leaves(dying, "t0");
   await dying.close();
   const phone = device(server, "Phone", { dbName, keep: "opened" });

@@ -152,7 +152,7 @@ test("a deletion takes along what waits for runs that nobody sends", async () =>
   await addAll(other, [{ body: encodeMessage(deletion) }]);
   const { last } = other;
   // Nothing is left to be written down.
-  await eventually(async () => expect((await tablet.database.place())?.seq).toBeGreaterThanOrEqual(last));
+  await eventually(async () => expect((await tablet.database.get("place"))?.seq).toBeGreaterThanOrEqual(last));
 });
 
 test("the first runs of a thread may come behind what continues them, where the servers have lost them", async () => {
@@ -239,7 +239,7 @@ test("a branch that has not begun, and whose device is gone, holds up nothing; w
   const watch = device(server, "Watch", { dbName });
   await same("t", watch, phone);
   const { seq } = server.entries.at(-1)!;
-  await eventually(async () => expect((await watch.database.place())?.seq).toBe(seq));
+  await eventually(async () => expect((await watch.database.get("place"))?.seq).toBe(seq));
   await watch.close();
   const again = device(server, "Watch", { dbName });
   await inStep(again);
@@ -262,7 +262,7 @@ test("a host that ends while it reads again what it lacks reads it later, and se
   const dbName = freshDb();
   let watch = device(server, "Watch", { dbName, clock: fastClock(100) });
   await same("t", watch, phone);
-  await eventually(async () => expect((await watch.database.place())?.seq).toBe(server.last));
+  await eventually(async () => expect((await watch.database.get("place"))?.seq).toBe(server.last));
   await eventually(async () => expect(await watch.database.thread(key)).not.toHaveProperty("unread"));
   await watch.close();
   watch = device(server, "Watch", { dbName });
@@ -276,7 +276,7 @@ test("a host that ends while it reads again what it lacks reads it later, and se
   add({ type: "end", runId: "beside", status: "finished", endedAt: 1, chunk: wholeOf("beside"), ...gone });
   await say(phone, "u", "u1", agentOf(counter(1)));
   await eventually(async () => expect(await tree(watch, "u")).toMatchObject({ u1: { status: "finished" } }));
-  await eventually(async () => expect((await watch.database.place())?.seq).toBe(server.last));
+  await eventually(async () => expect((await watch.database.get("place"))?.seq).toBe(server.last));
   await watch.close();
   watch = device(server, "Watch", { dbName });
   await eventually(async () => expect(await tree(watch, "t")).toMatchObject({ beside: { prev: null } }));

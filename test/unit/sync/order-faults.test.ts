@@ -77,7 +77,7 @@ test("what could not be saved once is saved later, and the place in the space do
   const laptop = makeDevice(server, "Laptop", { dbName });
   await inStep(phone, laptop);
   await say(phone, "t", "first", agentOf(counter(1)));
-  await eventually(async () => expect((await laptop.database.place())?.seq).toBe(server.last));
+  await eventually(async () => expect((await laptop.database.get("place"))?.seq).toBe(server.last));
   const { database } = laptop;
   const { put } = database;
   const failing = vi.spyOn(database, "put").mockImplementation(async (records, place) => {
@@ -90,7 +90,7 @@ test("what could not be saved once is saved later, and the place in the space do
   await eventually(() => expect(failing.mock.calls.length).toBeGreaterThan(failures));
   failing.mockRestore();
   await say(phone, "elsewhere", "third", agentOf(counter(1)));
-  await eventually(async () => expect((await laptop.database.place())?.seq).toBe(server.last));
+  await eventually(async () => expect((await laptop.database.get("place"))?.seq).toBe(server.last));
   await laptop.close();
   const again = device(server, "Laptop", { dbName });
   await inStep(again);
@@ -118,7 +118,7 @@ test("the place in the space is saved up to the last entry, also where that came
     return put.call(database, records, place);
   });
   await say(phone, "t", "r1", agentOf(counter(1)));
-  await eventually(async () => expect((await database.place())?.seq).toBe(server.last));
+  await eventually(async () => expect((await database.get("place"))?.seq).toBe(server.last));
 });
 
 test("a run whose id another device uses meanwhile is sent once that one has ended, and not over and over before", async () => {

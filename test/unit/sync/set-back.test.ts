@@ -26,7 +26,7 @@ test.each([false, true])(
     const phone = device(server, "Phone", options());
     await inStep(phone);
     await say(phone, "t", "r1", agentOf(counter(1)));
-    await eventually(async () => expect((await phone.database.place())?.seq).toBe(server.last));
+    await eventually(async () => expect((await phone.database.get("place"))?.seq).toBe(server.last));
     await inStep(phone);
     const dbName = freshDb();
     const laptop = deviceOn(new MarkingSpace(server), "Laptop", { dbName, ...options() });
@@ -35,9 +35,9 @@ test.each([false, true])(
     const backup = server.entries.slice();
     await phone.close();
     await say(laptop, "t", "lost", agentOf(counter(1)));
-    await eventually(async () => expect((await laptop.database.place())?.seq).toBe(server.last));
+    await eventually(async () => expect((await laptop.database.get("place"))?.seq).toBe(server.last));
     const { last } = server;
-    expect(await laptop.database.place()).toMatchObject({ mark: server.entries.at(-1)?.id });
+    expect(await laptop.database.get("place")).toMatchObject({ mark: server.entries.at(-1)?.id });
     await laptop.close();
     server.entries = backup;
     const tablet = device(server, "Tablet", options());

@@ -78,7 +78,7 @@ test("a thread that is read again stops the device at what a newer version says,
   const database = new SyncDatabase(dbName, systemClock);
   const known = (await database.thread(key))!;
   const last = seq + 1;
-  const place = (await database.place())!;
+  const place = (await database.get("place"))!;
   await database.put([{ ...known, unread: true, state: { ...known.state, last } }], { ...place, seq: last });
   await database.close();
   const older = device(server, "Phone", { dbName });

@@ -71,7 +71,7 @@ test("a device that cannot take another id at once does so later", async () => {
   const server = new MemoryServer();
   const make = async (name: string) => device(server, name, { dbName: await ofDeviceOne(), clock: fastClock(50) });
   const devices = [await make("First"), await make("Second")];
-  for (const { database } of devices) vi.spyOn(database, "renewDevice").mockRejectedValueOnce(new Error("planted"));
+  for (const { database } of devices) vi.spyOn(database, "set").mockRejectedValueOnce(new Error("planted"));
   await eventually(async () => {
     const ids = await Promise.all(devices.map(({ database }) => database.device("made")));
     expect(new Set(ids).size).toBe(2);
