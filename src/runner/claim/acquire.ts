@@ -3,16 +3,15 @@ import type { HeldLock } from "../../platform/locks.js";
 import { RunnerError } from "../../run/errors.js";
 import { isThatRun } from "../../run/interrupts.js";
 import type { ClaimRequest, RunRow } from "../../storage/run-store.js";
-import type { ConcurrentRunPolicy, RunnerParts } from "../parts.js";
-import type { History } from "../history/history.js";
+import type { ConcurrentRunPolicy } from "../parts.js";
 import type { RecordedRun } from "../history/recorded-run.js";
 import { steadily } from "../history/steadily.js";
 import { mayBeRefused, refusalBeside } from "./refusals.js";
 import type { PlacedRequest } from "../request.js";
+import type { RunnerContext } from "./recovery.js";
 import { stopForeign, type StopContext } from "./stop-foreign.js";
 
-export interface AcquireContext extends StopContext {
-  readonly history: History;
+export interface AcquireContext extends RunnerContext {
   readonly onConcurrentRun: ConcurrentRunPolicy;
 }
 
@@ -28,7 +27,7 @@ const SUPERSEDE_TRIES = 3;
  * @throws RunnerError `thread-busy`, `cancelled`, or why the run would be refused after a live one was ended for it
  */
 export async function acquire(
-  { parts, history, recovery, onConcurrentRun: preset }: AcquireContext,
+  context: AcquireContext,
   asked: Pick<ClaimRequest, "threadId" | "runId" | "fingerprint"> & { readonly answers: boolean },
   request: PlacedRequest,
   waiting: {
@@ -36,8 +35,9 @@ export async function acquire(
     readonly signal: AbortSignal;
   },
 ): Promise<{ readonly lock: HeldLock } | { readonly run: RunRow }> {
+  const { parts, recovery } = context;
   const { threadId, runId, fingerprint } = asked;
-  const { onBusy: onConcurrentRun = preset } = request;
+  const { onBusy: onConcurrentRun = context.onConcurrentRun } = request;
   for (let tries = 0; ; tries++) {
     try {
       return { lock: await claimThread(parts, threadId, runId) };
@@ -52,12 +52,12 @@ export async function acquire(
       }
       if (onConcurrentRun === "throw" || (onConcurrentRun === "supersede" && tries >= SUPERSEDE_TRIES)) throw error;
       const { runIndex } = error.details;
-      const live = mayBeRefused(request) ? await liveRunOf(parts, history, threadId) : undefined;
+      const live = mayBeRefused(request) ? await liveRunOf(context, threadId) : undefined;
       waiting.busy(typeof runIndex === "number" ? runIndex : undefined, onConcurrentRun, live?.answered ?? []);
       if (onConcurrentRun === "supersede" && liveId !== undefined) {
-        const refusal = live && (await refusalBeside({ parts, history }, request, live));
+        const refusal = live && (await refusalBeside(context, request, live));
         if (refusal !== undefined) throw refusal;
-        await endForeign({ parts, recovery }, threadId, liveId);
+        await endForeign(context, threadId, liveId);
       } else await threadFreed(parts, threadId, waiting.signal);
       if (waiting.signal.aborted) throw new RunnerError("cancelled", { threadId, runId });
     }
@@ -65,8 +65,8 @@ export async function acquire(
 }
 
 /** The thread's live run, from the log; undefined also where it cannot be read. */
-const liveRunOf = ({ store }: RunnerParts, history: History, threadId: string): Promise<RecordedRun | undefined> =>
-  steadily(store, threadId, async (head) =>
+const liveRunOf = ({ parts, history }: RunnerContext, threadId: string): Promise<RecordedRun | undefined> =>
+  steadily(parts.store, threadId, async (head) =>
     head?.live === undefined ? undefined : history.viewOf(head, head.live.runIndex).catch(() => undefined),
   );
 

@@ -5,9 +5,8 @@ import { equalJson } from "../../run/json.js";
 import { forgetBefore } from "../../run/live-prelude.js";
 import { messagesSnapshot } from "../../run/prelude.js";
 import { brokenRunOf } from "../history/broken-run.js";
-import type { History } from "../history/history.js";
-import type { RunnerParts } from "../parts.js";
 import type { PlacedRequest } from "../request.js";
+import type { RunnerContext } from "./recovery.js";
 
 /*
  * How a run starts that goes on with a broken one. Loaded when one does.
@@ -18,7 +17,7 @@ import type { PlacedRequest } from "../request.js";
  * @throws RunnerError `cancelled` where the thread went on without the attempt
  */
 export async function planAttempt(
-  { parts, history }: { readonly parts: RunnerParts; readonly history: History },
+  { parts, history }: Pick<RunnerContext, "parts" | "history">,
   { threadId, agent, input: { runId } }: PlacedRequest,
   attempt: Attempt,
   base: ThreadBase,

@@ -20,10 +20,10 @@ import type { Claim, PersistedInput, RunRow, RunStore, ThreadHead } from "../../
 import { EventGate } from "../agent/event-gate.js";
 import type { RunStart } from "../history/baseline.js";
 import { checkHere } from "../history/here.js";
-import { newThread, type History } from "../history/history.js";
+import { newThread } from "../history/history.js";
 import type { RunnerParts } from "../parts.js";
 import { RecordedRun } from "../history/recorded-run.js";
-import type { Recovery } from "./recovery.js";
+import type { RunnerContext } from "./recovery.js";
 import { noBranchPoint, refusalFor, startOf } from "./refusals.js";
 import type { LiveRunRequest, PlacedRequest } from "../request.js";
 import { steadily } from "../history/steadily.js";
@@ -68,10 +68,11 @@ const TRIES = 4;
  * @param sending called before the fence is sent: from then on it may be committed even if this function throws
  */
 export async function fenceRun(
-  { parts, history, recovery }: { readonly parts: RunnerParts; readonly history: History; readonly recovery: Recovery },
+  context: RunnerContext,
   request: PlacedRequest,
   sending: () => Promise<void>,
 ): Promise<FenceResult> {
+  const { parts, history, recovery } = context;
   const {
     threadId,
     agentId,
@@ -110,8 +111,8 @@ export async function fenceRun(
     const plan =
       attempt === undefined
         ? planInput(end.base, { ...input, messages }, sender)
-        : await (await loaded(import("./attempt.js"))).planAttempt({ parts, history }, request, attempt, end.base);
-    const start = plan?.is === "branch" ? await startOf({ parts, history }, threadId, plan.afterRunIndex) : end.base;
+        : await (await loaded(import("./attempt.js"))).planAttempt(context, request, attempt, end.base);
+    const start = plan?.is === "branch" ? await startOf(context, threadId, plan.afterRunIndex) : end.base;
     if (start === undefined) continue;
     const refusal = plan === undefined ? noBranchPoint(request) : await refusalFor(parts, request, { ...end, start });
     if (plan === undefined || refusal !== undefined) {

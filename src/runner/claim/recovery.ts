@@ -5,12 +5,20 @@ import { closingEvents, startedEvent } from "../../run/finalize.js";
 import { ChunkBuilder } from "../../run/pack.js";
 import { askedAs } from "../../storage/decisions.js";
 import type { BuildForeignEnd, DecideRecovery, RunRow, StopRequest, ThreadHead } from "../../storage/run-store.js";
+import type { History } from "../history/history.js";
 import type { RunnerParts } from "../parts.js";
 import { recoveryOf } from "./recovery-record.js";
 
 /** Backoff before settling is retried: first and longest wait (ms). */
 const RETRY_MS = 250;
 const RETRY_MAX_MS = 5_000;
+
+/** The parts of a runner that its runs and their readers share. */
+export interface RunnerContext {
+  readonly parts: RunnerParts;
+  readonly history: History;
+  readonly recovery: Recovery;
+}
 
 /** How a run ends that its host does not end. */
 export type OrphanEnd = "broken" | StopRequest["as"];

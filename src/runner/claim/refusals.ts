@@ -5,17 +5,15 @@ import { describeFaults, resumeFaults, unknownAnswers } from "../../run/interrup
 import { firstOf } from "../../storage/decisions.js";
 import { isNextAfterCalls } from "../../storage/pending-tool-calls.js";
 import type { RunClosing, ThreadHead } from "../../storage/run-store.js";
-import { newThread, type History } from "../history/history.js";
+import { newThread } from "../history/history.js";
 import type { RecordedRun } from "../history/recorded-run.js";
 import { isUnreadable } from "../history/run-log.js";
 import { steadily } from "../history/steadily.js";
 import type { RunnerParts } from "../parts.js";
 import type { PlacedRequest } from "../request.js";
+import type { RunnerContext } from "./recovery.js";
 
-interface Reading {
-  readonly parts: RunnerParts;
-  readonly history: History;
-}
+type Reading = Pick<RunnerContext, "parts" | "history">;
 
 /** What a branch starts from. Undefined where this host's knowledge is stale: another host cut the run off. */
 export const startOf = (

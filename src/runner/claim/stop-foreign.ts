@@ -1,11 +1,7 @@
 import { deliverStop, isIt, type StopOfRun } from "../../lock/stop.js";
-import type { RunnerParts } from "../parts.js";
-import type { Recovery } from "./recovery.js";
+import type { RunnerContext } from "./recovery.js";
 
-export interface StopContext {
-  readonly parts: RunnerParts;
-  readonly recovery: Recovery;
-}
+export type StopContext = Pick<RunnerContext, "parts" | "recovery">;
 
 /** How long a stop of another host's run waits for its acknowledgement beyond the grace, in ms. */
 export const STOP_ACK_MS = 2_000;

@@ -21,13 +21,11 @@ import type { FencedRun } from "../claim/fence.js";
 import { recoveryOf } from "../claim/recovery-record.js";
 import { refusalBeside } from "../claim/refusals.js";
 import type { PlacedRequest } from "../request.js";
-import type { History } from "../history/history.js";
 import type { SaidEnd } from "../agent/lifecycle.js";
 import { LogWriter } from "./log-writer.js";
 import { startingEvents } from "./starting-events.js";
-import type { RunnerParts } from "../parts.js";
 import type { RecordedRun } from "../history/recorded-run.js";
-import type { Recovery } from "../claim/recovery.js";
+import type { RunnerContext } from "../claim/recovery.js";
 import {
   decidedEnd,
   endAsAsked,
@@ -44,12 +42,6 @@ const HEAD_CHECK_MS = 1_000;
 
 /** How long an agent may go on after its terminal event (to fail after all, to begin another run), in ms. */
 const LATE_MS = 250;
-
-export interface ExecutionContext {
-  readonly parts: RunnerParts;
-  readonly history: History;
-  readonly recovery: Recovery;
-}
 
 /** What a run is executed with. */
 export interface ExecutionParts {
@@ -99,7 +91,7 @@ export class Execution {
   private heir: ((lock: HeldLock | undefined) => void) | undefined;
 
   constructor(
-    private readonly context: ExecutionContext,
+    private readonly context: RunnerContext,
     private readonly its: ExecutionParts,
   ) {
     const { parts } = context;

@@ -7,7 +7,7 @@ import { isBusy, Life, type RunLife } from "../../run/life.js";
 import type { Claim, RunRow, StopRequest } from "../../storage/run-store.js";
 import type { AcquireContext } from "../claim/acquire.js";
 import type { RunStart } from "../history/baseline.js";
-import type { Execution, ExecutionContext } from "./execution.js";
+import type { Execution } from "./execution.js";
 import type { FencedRun } from "../claim/fence.js";
 import type { PlacedRequest } from "../request.js";
 import type * as runCode from "./run-code.js";
@@ -38,7 +38,7 @@ export interface RunRef {
 /** Loaded when it is needed. */
 export type RunCode = Pick<typeof runCode, "acquire" | "fenceRun" | "Execution">;
 
-export interface LiveRunContext extends AcquireContext, ExecutionContext {
+export interface LiveRunContext extends AcquireContext {
   /** Errors: RunnerError `outdated`. */
   readonly code: () => Promise<RunCode>;
   readonly events: {

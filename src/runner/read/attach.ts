@@ -13,20 +13,15 @@ import type { RunRow, ThreadHead } from "../../storage/run-store.js";
 import { toErrorData } from "../../wire/errors.js";
 import type { Frame, LiveRun as LiveRunInfo, Replay } from "../../wire/shapes.js";
 import { wholeBaseline } from "../history/baseline.js";
-import type { History } from "../history/history.js";
 import { refOf, type LiveRun, type RunRef } from "../live/live-run.js";
 import type { RunFeed } from "../../run/run-feed.js";
-import type { RunnerParts } from "../parts.js";
-import type { Recovery } from "../claim/recovery.js";
+import type { RunnerContext } from "../claim/recovery.js";
 import { hasNoRecord } from "../history/run-log.js";
 import { steadily } from "../history/steadily.js";
 import { recoveryState } from "./recovery-state.js";
 import { tailRun, type TailContext } from "./tail.js";
 
-export interface AttachContext extends TailContext {
-  readonly parts: RunnerParts;
-  readonly history: History;
-  readonly recovery: Recovery;
+export interface AttachContext extends Omit<TailContext, keyof RunnerContext>, RunnerContext {
   /** This host's run of the thread that is not over yet. */
   readonly liveRun: (threadId: string) => LiveRun | undefined;
   /** Ends every attachment. */
