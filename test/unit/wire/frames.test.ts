@@ -87,6 +87,13 @@ test.each([
   expect(host.closed()).toBe(true);
 });
 
+test("frames of a type that the tab does not know use up no credit (L13)", async () => {
+  const unknown = { type: "of a later build" } as unknown as Frame;
+  const host = sending((n) => (n < 2 * WINDOW_FRAMES ? unknown : frameOf(n)), 2 * WINDOW_FRAMES + 1);
+  const last = await lastValueFrom(receiveFrames(host.tab, new AbortController().signal));
+  expect(last).toMatchObject({ type: "chunk", chunk: { firstSeq: 2 * WINDOW_FRAMES } });
+});
+
 test("a tab that comes back from its freeze gets on from there (L2)", async () => {
   const host = sending((n) => frameOf(n), 200);
   await settled(host.made);
