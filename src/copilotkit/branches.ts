@@ -1,4 +1,5 @@
 import type { Message, UserMessage } from "@ag-ui/core";
+import { cutForBranch } from "../client/branch.js";
 import { isLive, isRefused } from "./live-agent.js";
 
 /** Of CopilotKit's core (`useCopilotKit().copilotkit`): what starts a run with the page's tools and context. */
@@ -65,19 +66,12 @@ async function branch<A extends HasMessages>(
     show(messages);
     return void (await copilotkit.runAgent({ agent }));
   }
-  const { messages: before, pendingInterrupts, threadId } = agent;
-  show(messages);
-  const { messages: cut } = agent;
-  // A branch leaves the run that asked behind; the host knows whether it does.
-  agent.pendingInterrupts = [];
+  const { threadId } = agent;
+  const undo = cutForBranch(agent, () => show(messages));
   try {
     await copilotkit.runAgent({ agent });
   } finally {
     // The core reports it. What is cut here is not to leave the thread with the next message.
-    if (isRefused(agent) && agent.threadId === threadId) {
-      agent.pendingInterrupts = pendingInterrupts;
-      if (agent.messages === cut) show(before);
-      else agent.connectAgent().catch(() => undefined);
-    }
+    if (isRefused(agent) && agent.threadId === threadId) undo();
   }
 }

@@ -1,6 +1,6 @@
-import type { ContentPart, Message, ResumeEntry, State, UserMessage } from "@ag-ui/core";
+import type { Message, ResumeEntry, State, UserMessage } from "@ag-ui/core";
 import type { RunAgentInput } from "@ag-ui/client";
-import { Subscription, take } from "rxjs";
+import { filter, firstValueFrom, map, merge, Subscription } from "rxjs";
 import { randomId } from "../../platform/ids.js";
 import { invalidInput, RunnerError } from "../../run/errors.js";
 import { describeFaults, resumeFaults } from "../../run/interrupts.js";
@@ -9,11 +9,11 @@ import type { RuntimeConnection } from "../connect-runtime.js";
 import type { LocalAgent, LocalRunParameters } from "../local-agent.js";
 import type { WaitingApi } from "../waiting/waiting-api.js";
 import type { WaitingRun } from "../../wire/waiting-shapes.js";
+import { cutForBranch } from "../branch.js";
 import { againAfterErrors, asError, readUntilDone } from "../read-until-done.js";
 import { busyWith, type ThreadRun } from "../thread-run.js";
 import { callsIn, FrontendTools, NO_CALLS, withTools, type ShownToolCall } from "../tools/frontend-tools.js";
 import { ToolCallsOfAgent } from "../tools/run-frontend-tools.js";
-import { partOfFile } from "./attachments.js";
 import { sameList, Store } from "./store.js";
 import {
   emptyThread,
@@ -24,14 +24,12 @@ import {
   type ThreadSnapshot,
   type ThreadStoreOptions,
 } from "./thread-snapshot.js";
+import { UnsentMessages } from "./unsent-messages.js";
 
 type Content = UserMessage["content"];
 
 /** How long a store is kept, and follows, after {@link ThreadStore.settled} has resolved, in ms. */
 const LINGER_MS = 5_000;
-
-/** How long a message waits for the history: while its run is live, none comes. In ms. */
-const HISTORY_MS = 4_000;
 
 /** A thread for a front end of any framework: it follows the thread while somebody listens. */
 export class ThreadStore extends Store<ThreadSnapshot> {
@@ -42,14 +40,9 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   private run: ThreadRun = { is: "idle" };
   /** Calls whose run has not begun. */
   private sending = 0;
-  /** Of messages that wait for their files or for the history: resolves when the last one does no more. */
-  private preparing: Promise<unknown> | undefined;
-  /** Those without files: they are shown behind what has been read. */
-  private unsent: readonly Message[] = [];
+  private readonly unsent = new UnsentMessages(() => this.isReading, this.subscribe);
   /** The run whose stop was requested here. */
   private stopping: string | undefined;
-  /** Reject what messages wait for. */
-  private readonly cancels = new Set<(reason: Error) => void>();
   private isLoading = false;
   private error: Error | undefined;
   /** What keeps tool calls from being run or answered: nobody has called for it. */
@@ -85,13 +78,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       passed: () => this.toolsFailed(undefined),
     });
     // Both also while nobody listens: a run that waits begins later, and whoever comes then is not to wait for its end.
-    agent.run$.subscribe((run) => {
-      const runId = runIdOf(run);
-      const given = runId !== undefined && this.ownRuns.get(runId);
-      if (!given) return;
-      this.parameters = given;
-      this.ownRuns.set(runId, undefined);
-    });
+    agent.run$.subscribe((run) => this.runChanged(run));
     agent.unstopped$.subscribe((reason) => {
       if (!this.isStopping) return;
       this.stopping = undefined;
@@ -110,7 +97,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     { attachments = [], messageId = randomId(), onBusy = "reject", whenOffline = "fail", ...options }: SendOptions = {},
   ): Promise<string> {
     return this.call(async () => {
-      const { agent } = this;
+      const { agent, unsent } = this;
       const check = (sending?: number): void => {
         this.checkNew(messageId);
         // What may wait, waits for these, too.
@@ -121,16 +108,17 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       check();
       const message: UserMessage = { id: messageId, role: "user", content: cloneJson(content) };
       // Else at once: a stop in the same tick finds the run.
-      if (attachments.length > 0 || this.isReading || this.preparing !== undefined) {
-        await this.prepare(message, attachments);
+      if (attachments.length > 0 || this.isReading || unsent.count > 0) {
+        const prepared = unsent.prepare(message, attachments);
+        this.tell();
+        await prepared;
         // What was sent later comes later.
         check(0);
       }
-      return this.start(
-        { ...options, onBusy, whenOffline },
-        () => agent.addMessage(message),
-        () => agent.show(agent.messages.filter(({ id }) => id !== message.id)),
-      );
+      return this.start({ ...options, onBusy, whenOffline }, () => {
+        agent.addMessage(message);
+        return () => agent.show(agent.messages.filter(({ id }) => id !== message.id));
+      });
     });
   }
 
@@ -221,7 +209,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   stop(): void {
     this.error = this.toolError = undefined;
     if (this.run.is === "running") this.stopping = this.run.runId;
-    for (const cancel of this.cancels) cancel(new RunnerError("cancelled", { threadId: this.threadId }));
+    this.unsent.cancel(new RunnerError("cancelled", { threadId: this.threadId }));
     this.agent.abortRun();
     this.tell();
   }
@@ -280,7 +268,8 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       onRunFinalized: () => this.changed(),
     });
     following.add(() => hooks.unsubscribe());
-    following.add(agent.run$.subscribe((run) => this.runChanged(run)));
+    // Somebody may have used the agent while nobody listened.
+    this.changed();
     const hasRead = (): void => {
       // What was not read by the end of the following is not known.
       if (following.closed) return;
@@ -328,10 +317,10 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     return {
       threadId: this.threadId,
       status: this.status,
-      messages: sameList(was.messages, unsent.length > 0 ? [...agent.messages, ...unsent] : agent.messages),
+      messages: sameList(was.messages, [...agent.messages, ...unsent.messages]),
       state: agent.state as State,
       run,
-      isSending: this.sending > 0,
+      isSending: this.sending + unsent.count > 0,
       isStopping: this.isStopping,
       interrupts: run.is === "running" ? NO_INTERRUPTS : sameList(was.interrupts, agent.pendingInterrupts),
       toolCalls: this.toolCalls,
@@ -369,6 +358,12 @@ export class ThreadStore extends Store<ThreadSnapshot> {
 
   private runChanged(run: ThreadRun): void {
     this.run = run;
+    const runId = runIdOf(run);
+    const given = runId !== undefined && this.ownRuns.get(runId);
+    if (given) {
+      this.parameters = given;
+      this.ownRuns.set(runId, undefined);
+    }
     if (run.is === "running") this.toolError = undefined;
     if (run.is === "idle") this.stopping = undefined;
     // There is nothing before it that would be read.
@@ -396,40 +391,6 @@ export class ThreadStore extends Store<ThreadSnapshot> {
     return this.isBegun && this.getSnapshot().status === "loading";
   }
 
-  /**
-   * Waits for what a message needs before its run, in the order of the calls: its files, and the history. Errors: of reading
-   * the files; RunnerError `cancelled` after a stop.
-   */
-  private async prepare(message: UserMessage, files: readonly Blob[]): Promise<void> {
-    const { preparing: before } = this;
-    let cancel!: (reason: Error) => void;
-    const prepared = new Promise<void>((resolve, reject) => {
-      cancel = reject;
-      const work = async (): Promise<void> => {
-        message.content = withParts(message.content, await Promise.all(files.map(partOfFile)));
-        await before;
-        if (!this.isReading) return resolve();
-        const end = this.subscribe(() => this.isReading || resolve());
-        setTimeout(() => resolve(end()), HISTORY_MS);
-      };
-      work().catch(reject);
-    });
-    const over = prepared.catch(() => undefined);
-    this.preparing = over;
-    this.cancels.add(cancel);
-    this.sending++;
-    if (files.length === 0) this.unsent = [...this.unsent, message];
-    this.tell();
-    try {
-      await prepared;
-    } finally {
-      this.cancels.delete(cancel);
-      this.sending--;
-      this.unsent = this.unsent.filter((it) => it !== message);
-      if (this.preparing === over) this.preparing = undefined;
-    }
-  }
-
   /** @param messageId whose question is run again; undefined: the last one */
   private async answerAgain(messageId: string | undefined, options: RunOptions): Promise<string> {
     const { agent } = this;
@@ -446,49 +407,28 @@ export class ThreadStore extends Store<ThreadSnapshot> {
   /** Starts a run on a part of the thread. */
   private async branch(options: RunOptions, messages: readonly Message[]): Promise<string> {
     const { agent } = this;
-    const { messages: before, pendingInterrupts } = agent;
-    const cut = [...messages];
     this.checkFree();
-    return this.start(
-      options,
-      () => {
-        // Not by `setMessages`, which makes copies: unchanged messages are to stay the same objects.
-        agent.messages = cut;
-        // A branch leaves the run that asked behind; the host knows whether it does.
-        agent.pendingInterrupts = [];
-      },
-      () => {
-        agent.pendingInterrupts = pendingInterrupts;
-        if (agent.messages === cut) agent.show(before);
-        // More has come meanwhile: the thread is read again, since what was cut is missing here.
-        else agent.connectAgent().catch(() => undefined);
-      },
-    );
+    // Not by `setMessages`, which makes copies: unchanged messages are to stay the same objects.
+    return this.start(options, () => cutForBranch(agent, () => (agent.messages = [...messages])));
   }
 
   /**
    * Starts a run and resolves once it has begun.
    *
-   * @param change changes the messages before it
-   * @param undo called where the run is refused
+   * @param change changes the messages before it; returns what undoes that, where the run is refused
    */
   private async start(
     { agentId, onBusy, whenOffline, ...parameters }: RunOptions & LocalRunParameters,
-    change = (): unknown => undefined,
-    undo = (): unknown => undefined,
+    change = (): (() => void) => () => undefined,
   ): Promise<string> {
     const { agent } = this;
     const { agentId: before } = agent;
     if (agentId !== undefined) agent.agentId = agentId;
     const runId = randomId();
-    const waiting = new Subscription();
-    const begun = new Promise<void>((resolve) => {
-      waiting.add(agent.run$.subscribe((run) => runIdOf(run) === runId && resolve()));
-      waiting.add(agent.waits$.subscribe((id) => id === runId && resolve()));
-    });
+    const begun$ = merge(agent.run$.pipe(map(runIdOf)), agent.waits$).pipe(filter((id) => id === runId));
     this.ownRuns.set(runId, undefined);
     this.sending++;
-    change();
+    const undo = change();
     this.tell();
     try {
       // A page's framework may have given them as proxies, which cannot be sent.
@@ -498,9 +438,8 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       const offered = withTools(given, this.tools.definitions(agent.agentId));
       const inTurn = { ...(onBusy !== undefined && { onBusy }), ...(whenOffline !== undefined && { whenOffline }) };
       const running = agent.runAgent({ ...offered, ...inTurn, runId });
-      await Promise.race([begun, running]);
       // A run that fails later is told by `run`.
-      running.catch(() => undefined);
+      await firstValueFrom(merge(begun$, running));
       return runId;
     } catch (error) {
       // Unless another one was named meanwhile.
@@ -508,24 +447,22 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       undo();
       throw error;
     } finally {
-      waiting.unsubscribe();
       this.sending--;
     }
   }
 
   /** Before anything is changed here: a message that comes to a run that begins would be taken for a part of it. */
-  private checkFree(sending = this.sending): void {
-    const { threadId } = this;
-    let live: Partial<ThreadRun & { readonly is: "running" }> = {};
-    this.agent.run$.pipe(take(1)).subscribe((run) => (live = run.is === "running" ? run : {}));
-    if (sending > 0 || live.runId !== undefined) throw busyWith(threadId, live);
+  private checkFree(sending = this.sending + this.unsent.count): void {
+    const { threadId, run } = this;
+    if (run.is === "running") throw busyWith(threadId, run);
+    if (sending > 0) throw busyWith(threadId, {});
   }
 
   /** A message that came although its call failed would be shown twice, and answered again. */
   private checkNew(messageId: string): void {
-    const has = (messages: readonly Message[]): boolean => messages.some(({ id }) => id === messageId);
-    if (![this.agent.messages, this.unsent].some(has) && !this.waiting.some(({ messages }) => has(messages))) return;
-    throw invalidInput("messageId", `the thread has a message "${messageId}" already`);
+    for (const { messages } of [this.agent, this.unsent, ...this.waiting])
+      if (messages.some(({ id }) => id === messageId))
+        throw invalidInput("messageId", `the thread has a message "${messageId}" already`);
   }
 
   /** As the host does: the client's class would refuse it with an error that has no code. */
@@ -550,9 +487,3 @@ export class ThreadStore extends Store<ThreadSnapshot> {
 }
 
 const runIdOf = (run: ThreadRun): string | undefined => (run.is === "running" ? run : run.last)?.runId;
-
-function withParts(content: Content, parts: readonly ContentPart[]): Content {
-  if (parts.length === 0) return content;
-  if (typeof content !== "string") return [...content, ...parts];
-  return content === "" ? [...parts] : [{ type: "text", text: content }, ...parts];
-}

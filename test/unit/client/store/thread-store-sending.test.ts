@@ -26,6 +26,8 @@ function slowReading() {
 }
 
 const contents = (store: ThreadStore): unknown[] => store.getSnapshot().messages.map(({ content }) => content);
+const userIds = (store: ThreadStore): string[] =>
+  store.getSnapshot().messages.flatMap(({ id, role }) => (role === "user" ? [id] : []));
 
 test("a message that comes before the history is shown at once, and its run begins behind the history, which is there", async () => {
   const { connect, store, letOn, goOn } = slowReading();
@@ -90,8 +92,7 @@ test("a message whose files are being read is being sent: a second one is refuse
   const second = store.send("next", { onBusy: "queue", messageId: "second" });
   letOn();
   await Promise.all([first, second]);
-  const ids = (): string[] => store.getSnapshot().messages.flatMap(({ id, role }) => (role === "user" ? [id] : []));
-  await vi.waitFor(() => expect(ids()).toEqual(["first", "second"]));
+  await vi.waitFor(() => expect(userIds(store)).toEqual(["first", "second"]));
   await vi.waitFor(() => expect(store.getSnapshot()).toMatchObject({ run: { is: "idle" }, isSending: false }));
 });
 
@@ -117,6 +118,20 @@ test("a file that cannot be read is told, and the next message is sent", async (
   expect(store.getSnapshot()).toMatchObject({ isSending: false, failure: { message: "it is gone" } });
   await store.send("next");
   await idle(store);
+});
+
+test("a message comes behind one that still waits, also if the file of one between them cannot be read", async () => {
+  const { store } = await ready();
+  const { file, letOn } = slowFile();
+  const first = store.send("see", { attachments: [file], messageId: "first" });
+  const { file: broken } = slowFile();
+  vi.spyOn(broken, "arrayBuffer").mockRejectedValue(new Error("it is gone"));
+  await expect(store.send("see", { attachments: [broken], onBusy: "queue" })).rejects.toThrow("it is gone");
+  const third = store.send("next", { onBusy: "queue", messageId: "third" });
+  expect(store.agent.messages).toEqual([]);
+  letOn();
+  await Promise.all([first, third]);
+  await vi.waitFor(() => expect(userIds(store)).toEqual(["first", "third"]));
 });
 
 test.each<[string, (store: ThreadStore) => void]>([
