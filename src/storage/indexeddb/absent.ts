@@ -1,3 +1,4 @@
+import { sameValue } from "../../run/same-value.js";
 import type { PayloadCodec } from "../codec.js";
 import type { AbsentThread, DeviceStore } from "../devices.js";
 import { mayDelete } from "../deletion-decisions.js";
@@ -6,6 +7,7 @@ import { quietly } from "./database-connection.js";
 import { hide } from "./deletion.js";
 import { sweepThread } from "./garbage.js";
 import { refuseEncrypted } from "./keyless.js";
+import { decodeTitle } from "./payloads.js";
 import { encodeTitle, nextEpoch, withKeys } from "./records.js";
 import { KEYS, type Connection, type ThreadRecord, type WriteTransaction } from "./schema.js";
 import { anyWaits } from "./waiting-rows.js";
@@ -34,17 +36,22 @@ export const indexedDBAbsent = (
 
   leave: async (before, thread, mayLeave) => {
     const { threadId } = thread;
+    const listed = await connection.read(["threads"], (tx) => tx.objectStore("threads").get(threadId));
+    if (listed === undefined || !(await isListedAs(codec, listed, thread))) return false;
     const row = await rowOf(codec, thread);
     let epoch: number | undefined;
     const hasLeft = await connection.write(withKeys("heads", "threads", "waiting"), "strict", async (tx) => {
       await refuseEncrypted(tx, codec, KEYS, [row]);
-      const heads = tx.objectStore("heads");
-      const [head, waits] = await Promise.all([heads.get(threadId).then(checkHead), anyWaits(tx, threadId)]);
+      const [head, waits, now] = await Promise.all([
+        tx.objectStore("heads").get(threadId).then(checkHead),
+        anyWaits(tx, threadId),
+        tx.objectStore("threads").get(threadId),
+      ]);
       // This is a retry: the first try was committed.
       if (head?.deleted === true && head.epoch === epoch) return true;
       // A run placed beside the path does not change the epoch.
       const isSame = mayDelete(head, before) && head.epoch === before.epoch && head.runCount === before.runCount;
-      if (waits || !isSame) return false;
+      if (waits || !isSame || !sameValue(now, listed)) return false;
       epoch = await nextEpoch(tx, head);
       if (!mayLeave()) return false;
       quietly(tx.objectStore("threads").put(row));
@@ -83,6 +90,13 @@ export const indexedDBAbsent = (
     });
   },
 });
+
+/** Nobody has renamed, pinned or archived it, or taken that back, since the thread was read. */
+const isListedAs = async (codec: PayloadCodec, row: ThreadRecord, thread: AbsentThread): Promise<boolean> =>
+  isThread(row) &&
+  row.archived === flag(thread.archived) &&
+  row.pinned === flag(thread.pinned) &&
+  (await decodeTitle(codec, row)) === thread.title;
 
 const flag = (is: boolean): 0 | 1 => (is ? 1 : 0);
 

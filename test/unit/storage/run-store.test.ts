@@ -1,9 +1,10 @@
 import "fake-indexeddb/auto";
 import { openDB } from "idb";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import { lastSeq } from "../../../src/run/pack.js";
 import { fastClock, freshDb } from "../runner/kit.js";
+import type { ThreadUpdate } from "../../../src/run/types.js";
 import { answerCall } from "../../../src/storage/pending-tool-calls.js";
 import type { RunStore } from "../../../src/storage/run-store.js";
 import { brokenHere, placed } from "./devices.suite.js";
@@ -202,6 +203,36 @@ test("what a run that gives up its id left is derived while another one is place
   await other.settleForeign("t", "r", "broken", 4_000, foreignEnd);
   await store.placeRun(placed("r", { prevRunIndex: 0, fingerprint: "answer", answerId: "a" }));
   expect(await store.closing("t", 0)).toEqual(closing);
+});
+
+describe.each<[string, ThreadUpdate]>([
+  ["pinned", { pinned: true }],
+  ["archived", { archived: true }],
+  ["renamed", { title: "named" }],
+])("a thread that was %s by another host", (_what, update) => {
+  const readToLeave = async (store: RunStore) => ({
+    head: (await store.head("t"))!,
+    thread: (await store.thread("t"))!,
+  });
+  const isLeft = async (store: RunStore, { head, thread }: Awaited<ReturnType<typeof readToLeave>>) =>
+    (await store.leave!(head, thread, () => true)) || (await store.head("t"))?.deleted === true;
+
+  test("before it leaves this device stays", async () => {
+    const { store, other } = hostsOf("none", async () => undefined);
+    await withRuns(other, "t", ["r0"]);
+    const read = await readToLeave(store);
+    await other.updateThread("t", update);
+    expect(await isLeft(store, read)).toBe(false);
+    expect(await store.thread("t")).toMatchObject(update);
+    expect(await isLeft(store, await readToLeave(store))).toBe(true);
+  });
+
+  test("while it leaves this device stays", async () => {
+    const { store, other } = hostsOf("title", () => other.updateThread("t", update));
+    await withRuns(other, "t", ["r0"]);
+    expect(await isLeft(store, await readToLeave(store))).toBe(false);
+    expect(await store.thread("t")).toMatchObject(update);
+  });
 });
 
 test("a cut leaves alone a thread to which a run was added meanwhile beside the path", async () => {
