@@ -1,4 +1,3 @@
-import type { Answer } from "../request.js";
 import { jsonBody } from "./json-pieces.js";
 
 /** Responses that the endpoints share. Texts and codes are those of CopilotKit's runtime. */
@@ -10,15 +9,6 @@ export function json(body: unknown, status = 200, headers?: HeadersInit): Respon
   all.set("Cache-Control", "no-store");
   all.set("X-Content-Type-Options", "nosniff");
   return new Response(jsonBody(body), { status, headers: all });
-}
-
-/**
- * The answer with this response. The after-middleware is shown another one: of a copy, what it leaves unread would be kept
- * in memory.
- */
-export function answerOf(respond: () => Response, threadId?: string): Answer<Response> {
-  const ended = Promise.resolve(threadId === undefined ? {} : { threadId });
-  return { value: respond(), response: respond, ended };
 }
 
 export function noContent(): Response {

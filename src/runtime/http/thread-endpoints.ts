@@ -10,8 +10,9 @@ import { filterEvents, filterMessages, filterState } from "../event-filter.js";
 import { plainMessages } from "../plain-messages.js";
 import type { Admitted, Answer } from "../request.js";
 import { maxBodyOf } from "./agent-endpoints.js";
+import { answerOf } from "./answer-of.js";
 import { parseThreadUpdate, requireJson } from "./body.js";
-import { answerOf, json, noContent } from "./responses.js";
+import { json, noContent } from "./responses.js";
 import type { OfThread } from "./routes.js";
 
 const MAX_PAGE = 500;
