@@ -3,7 +3,7 @@ import { RunnerError } from "../run/errors.js";
 import { toErrorData } from "./errors.js";
 import { BODY_FRAME_BYTES, NULL_BODY, type RelayFrame, type RelayHandler } from "./relay.js";
 import type { RelayedHost, RelayedRequest } from "./relayed-request.js";
-import { SendWindow } from "./window.js";
+import { windowOn } from "./window.js";
 
 /**
  * The host's side of a relayed request: passes it to `handle` and sends the answer, at most one window ahead of its
@@ -19,7 +19,6 @@ export async function answerRelayed(
   handle: RelayHandler,
   { hostId, dbName, signal }: RelayedHost & { readonly signal: AbortSignal },
 ): Promise<void> {
-  const window = new SendWindow();
   // Aborts only when the answer is no longer wanted: to the handler it means that the reader disconnected.
   const gone = new AbortController();
   const over = new AbortController();
@@ -30,29 +29,20 @@ export async function answerRelayed(
     // Ends a pending read.
     body?.cancel(gone.signal.reason).catch(() => undefined);
   };
-  port.onmessage = ({ data }: MessageEvent<unknown>) => {
-    // Not trusted: each field is checked at its use.
-    const control = data as { readonly type?: unknown; readonly frames?: unknown } | null;
-    if (control?.type === "credit") window.consumed(control.frames);
-    else if (control?.type === "abort") stop();
-  };
+  const window = windowOn(port, "abort", stop);
   onAbort(signal, stop, over.signal);
 
   const post = (frame: RelayFrame, transfer: Transferable[] = []): void => port.postMessage(frame, transfer);
-  const opened = async (): Promise<boolean> => {
-    while (!window.isOpen && !gone.signal.aborted) await window.refilled();
-    return !gone.signal.aborted;
-  };
   /** @returns whether the whole body was sent; it stops when the answer is no longer wanted */
   const sendBody = async (reader: ReadableStreamDefaultReader<unknown>): Promise<boolean> => {
     // Backpressure: read only what can be sent.
-    while (await opened()) {
+    while (await window.opens(gone.signal)) {
       const { done, value } = await reader.read();
       if (gone.signal.aborted) return false;
       if (done) return true;
       if (!(value instanceof Uint8Array)) throw new TypeError("The body of a Response must be a stream of bytes");
       for (let at = 0; at < value.byteLength; at += BODY_FRAME_BYTES) {
-        if (!(await opened())) return false;
+        if (!(await window.opens(gone.signal))) return false;
         // A copy: transferring detaches the buffer, and the handler may send it again.
         const bytes = new Uint8Array(value.subarray(at, at + BODY_FRAME_BYTES));
         const frame = { type: "body", bytes } as const;

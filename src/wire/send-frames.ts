@@ -1,7 +1,7 @@
 import { abortWith, onAbort } from "../platform/abort.js";
 import { toErrorData } from "./errors.js";
 import type { Frame } from "./shapes.js";
-import { SendWindow, type SentFrame } from "./window.js";
+import { windowOn, type SentFrame } from "./window.js";
 
 /**
  * Sends frames over a port, at most a window ahead of their reader (L14). No frame is made before it can be sent: what the
@@ -17,20 +17,12 @@ export async function sendFrames<F extends SentFrame>(
 ): Promise<void> {
   const ended = abortWith(signal);
   const either = ended.signal;
-  const window = new SendWindow();
-  port.onmessage = (event: MessageEvent<unknown>) => {
-    // Not trusted: each field is checked where it is used.
-    const control = event.data as { readonly type?: unknown; readonly frames?: unknown } | null;
-    if (control?.type === "credit") window.consumed(control.frames);
-    else if (control?.type === "detach") ended.abort();
-  };
+  const window = windowOn(port, "detach", () => ended.abort());
   onAbort(either, () => window.wake());
   let frames: AsyncGenerator<F, void> | undefined;
   try {
     frames = open(either);
-    for (;;) {
-      while (!window.isOpen && !either.aborted) await window.refilled();
-      if (either.aborted) return;
+    while (await window.opens(either)) {
       const next = await frames.next();
       if (next.done === true || either.aborted) return;
       window.sent(next.value);

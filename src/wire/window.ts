@@ -21,7 +21,7 @@ export class SendWindow {
   private size = 0;
   private refill: (() => void) | undefined;
 
-  get isOpen(): boolean {
+  private get isOpen(): boolean {
     // L14: a reader that does not read costs at most one window.
     return this.sizes.length < WINDOW_FRAMES && this.size < WINDOW_SIZE;
   }
@@ -39,15 +39,32 @@ export class SendWindow {
     this.wake();
   }
 
-  /** Resolves at the next {@link consumed} or {@link wake}. */
-  async refilled(): Promise<void> {
-    await new Promise<void>((resolve) => (this.refill = resolve));
+  /** Resolves with true when a frame may be sent; with false when `gone` has aborted, at the next {@link wake}. */
+  async opens(gone: AbortSignal): Promise<boolean> {
+    while (!this.isOpen && !gone.aborted) await new Promise<void>((resolve) => (this.refill = resolve));
+    return !gone.aborted;
   }
 
   wake(): void {
     this.refill?.();
     this.refill = undefined;
   }
+}
+
+/**
+ * A window that the reader at the other end of the port refills.
+ *
+ * @param word what the reader sends when it wants no more; then `leave` is called
+ */
+export function windowOn(port: MessagePort, word: "abort" | "detach", leave: () => void): SendWindow {
+  const window = new SendWindow();
+  port.onmessage = ({ data }: MessageEvent<unknown>) => {
+    // Not trusted: each field is checked where it is used.
+    const control = data as { readonly type?: unknown; readonly frames?: unknown } | null;
+    if (control?.type === "credit") window.consumed(control.frames);
+    else if (control?.type === word) leave();
+  };
+  return window;
 }
 
 /** The frames that the tab has consumed and not yet reported. */
