@@ -223,7 +223,7 @@ export class Encryption {
     const rings = await this.all();
     // A call that was cut off may have changed some.
     const done = await Promise.all(rings.map(async (ring) => !(await ring.isOpenedBy(from)) && ring.isOpenedBy(to)));
-    if (!done.includes(true)) for (const ring of rings) await ring.check(from);
+    for (const [at, ring] of rings.entries()) if (!done[at]) await ring.check(from);
     refuse();
     // All or none: a lock that comes from now on leaves no database with the other key.
     for (const [at, ring] of rings.entries()) if (!done[at]) await ring.change(from, { key: to });

@@ -262,3 +262,18 @@ test.each<[string, (encryption: Encryption) => Promise<unknown>]>([
   expect(await shared.state()).toBe("unlocked");
   expect(await contents(store, "t", 0)).toEqual(["from r0"]);
 });
+
+test("where one of several databases has neither key, no other is changed, also behind a call that was cut off", async () => {
+  const [next, foreign] = await Promise.all([createEncryptionKey(), createEncryptionKey()]);
+  const shared = new Encryption();
+  const dbNames: string[] = [];
+  for (const key of [next, fastKey, foreign]) {
+    const dbName = freshDb();
+    dbNames.push(dbName);
+    await withRuns(host(dbName, key).store, "t", ["r0"]);
+    const store = indexedDBRunStore({ dbName, encryption: shared });
+    onTestFinished(() => store.close());
+  }
+  await expect(shared.changeKey(fastKey, next)).rejects.toMatchObject({ code: "wrong-key" });
+  expect(await host(dbNames[1]!).store.thread("t")).toMatchObject({ title: "hi" });
+});
