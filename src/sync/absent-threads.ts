@@ -152,7 +152,7 @@ export class AbsentThreads {
     const { unlisted } = list;
     const listed = keep === "all" ? await list.ids() : [];
     const isToCome = (threadId: string): boolean => unlisted.has(threadId) || openOf(threadId)?.isHere !== true;
-    return [...new Set([...unlisted.missing, ...listed, ...unlisted.doubtful])].filter(isToCome);
+    return [...new Set([...unlisted.ids("unlisted"), ...listed, ...unlisted.ids("gone")])].filter(isToCome);
   }
 
   private count(left: number | undefined): void {

@@ -4,7 +4,8 @@ import type { SyncRecords } from "./memory-sync-database.js";
  * How the list has a thread whose entries were not read: as its last entry says (`listed`); not yet, for only the rest of
  * its entries say how (`unlisted`); or not any more, as its last entry says (`gone`), which may be a lie.
  */
-export type Listing = "listed" | "unlisted" | "gone";
+export type Listing = "listed" | Unlisted;
+type Unlisted = "unlisted" | "gone";
 
 interface One {
   readonly key: string;
@@ -13,9 +14,8 @@ interface One {
 
 /** Threads that have to be read before the list is right, over restarts. */
 export class UnlistedThreads {
-  /** By id, the key. */
-  private readonly unlisted = new Map<string, string>();
-  private readonly gone = new Map<string, string>();
+  /** By id. */
+  private readonly threads = new Map<string, { readonly key: string; readonly listing: Unlisted }>();
 
   constructor(private readonly database: Pick<SyncRecords, "thread" | "get" | "set">) {}
 
@@ -25,38 +25,32 @@ export class UnlistedThreads {
     for (const listing of ["unlisted", "gone"] as const) {
       for (const key of known?.[listing] ?? []) {
         const record = await this.database.thread(key);
-        if (record?.unread === true) this[listing].set(record.threadId, key);
+        if (record?.unread === true) this.threads.set(record.threadId, { key, listing });
       }
     }
     return known !== undefined;
   }
 
   get size(): number {
-    return this.unlisted.size + this.gone.size;
+    return this.threads.size;
   }
 
   has(threadId: string): boolean {
-    return this.unlisted.has(threadId) || this.gone.has(threadId);
+    return this.threads.has(threadId);
   }
 
-  /** Those that are missing in the list. */
-  get missing(): Iterable<string> {
-    return this.unlisted.keys();
-  }
-
-  /** Those that may be. */
-  get doubtful(): Iterable<string> {
-    return this.gone.keys();
+  /** Ids of those that are missing in the list (`unlisted`), or may be (`gone`). */
+  ids(listing: Unlisted): readonly string[] {
+    return [...this.threads].flatMap(([threadId, its]) => (its.listing === listing ? [threadId] : []));
   }
 
   /** @returns whether there are more than before */
   async set(threads: readonly (One & { readonly listing: Listing })[]): Promise<boolean> {
-    const isNew = threads.filter(({ threadId, listing }) => listing !== this.listingOf(threadId));
+    const isNew = threads.filter((one) => one.listing !== (this.threads.get(one.threadId)?.listing ?? "listed"));
     if (isNew.length === 0) return false;
     for (const { key, threadId, listing } of isNew) {
-      this.unlisted.delete(threadId);
-      this.gone.delete(threadId);
-      if (listing !== "listed") this[listing].set(threadId, key);
+      if (listing === "listed") this.threads.delete(threadId);
+      else this.threads.set(threadId, { key, listing });
     }
     await this.save();
     return isNew.some(({ listing }) => listing !== "listed");
@@ -64,12 +58,13 @@ export class UnlistedThreads {
 
   /** It was read. What is saved says so by the thread itself. */
   wasRead(threadId: string): void {
-    this.unlisted.delete(threadId);
-    this.gone.delete(threadId);
+    this.threads.delete(threadId);
   }
 
   save(): Promise<void> {
-    return this.database.set("absent", { unlisted: [...this.unlisted.values()], gone: [...this.gone.values()] });
+    const keys = (listing: Unlisted) =>
+      [...this.threads.values()].flatMap((its) => (its.listing === listing ? [its.key] : []));
+    return this.database.set("absent", { unlisted: keys("unlisted"), gone: keys("gone") });
   }
 
   /** No threads are absent. */
@@ -79,12 +74,6 @@ export class UnlistedThreads {
   }
 
   clear(): void {
-    this.unlisted.clear();
-    this.gone.clear();
-  }
-
-  private listingOf(threadId: string): Listing {
-    if (this.unlisted.has(threadId)) return "unlisted";
-    return this.gone.has(threadId) ? "gone" : "listed";
+    this.threads.clear();
   }
 }
