@@ -1,3 +1,4 @@
+import { defined } from "../platform/defined.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { isUnreadable } from "../runner/history/run-log.js";
 import type { FedRun } from "../run/run-feed.js";
@@ -345,9 +346,7 @@ const startOf = (
   knew: null,
   startedAt,
   fingerprint,
-  ...(answerId !== undefined && { answerId }),
-  ...(agentId !== undefined && { agentId }),
-  ...(asker !== undefined && { asker }),
+  ...defined({ answerId, agentId, asker }),
   input: { messages: [] },
   title: "",
 });

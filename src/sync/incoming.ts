@@ -5,7 +5,7 @@ import { chunkSize } from "../run/size.js";
 import type { FedRun } from "../run/run-feed.js";
 import type { RunRow, ThreadHead } from "../storage/run-store.js";
 import type { Chunk } from "../run/types.js";
-import { baseOf, isBaseThere, leftOn, Mirror, notLater, type MirrorContext } from "./mirror.js";
+import { baseOf, isBaseThere, leftOn, Mirror, notLater, rowOf, type MirrorContext } from "./mirror.js";
 import type { EndMessage, RunMessage, SentChunk } from "./messages.js";
 import { runName } from "./run-name.js";
 
@@ -164,8 +164,7 @@ export class IncomingRun {
   private async place(end: EndMessage, arrived: readonly SentChunk[] = this.chunks): Promise<Written> {
     const { parts } = this.context;
     const { run, begun: before } = await this.known();
-    const { threadId, runId, agentId, parentRunId, startedAt, fingerprint, attempt, input, title, device } = run;
-    const { answerId } = run;
+    const { threadId } = run;
     const base = await baseOf(this.context, run);
     if (base === undefined) return "later";
     const { prevRunIndex, recorded } = base;
@@ -178,18 +177,8 @@ export class IncomingRun {
     }
     for (const chunk of chunks) recorded.applyChunk(chunk);
     const row: RunRow | undefined = await parts.store.placeRun({
-      threadId,
-      runId,
-      ...(agentId !== undefined && { agentId }),
-      ...(parentRunId !== undefined && { parentRunId }),
-      startedAt,
+      ...rowOf(run),
       prevRunIndex,
-      input,
-      fingerprint,
-      title,
-      ...(answerId !== undefined && { answerId }),
-      ...(attempt !== undefined && { attempt }),
-      device,
       status: end.status,
       endedAt: end.endedAt,
       listedAt: notLater(this.context, end.endedAt),

@@ -1,5 +1,6 @@
 import type { RunFinishedEvent } from "@ag-ui/core";
 import { claimThread } from "../lock/claim.js";
+import { defined } from "../platform/defined.js";
 import type { HeldLock } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
 import { leftCalls } from "../run/pending-tool-calls.js";
@@ -251,6 +252,14 @@ export function leftOn(
   };
 }
 
+/** What of its device's message stands in the row of a run: nothing else that anybody may have added. */
+export const rowOf = (run: RunMessage) => {
+  const { threadId, runId, startedAt, input, fingerprint, title, device } = run;
+  const { answerId, agentId, parentRunId, attempt } = run;
+  const more = defined({ answerId, agentId, parentRunId, attempt });
+  return { threadId, runId, startedAt, input, fingerprint, title, device, ...more };
+};
+
 interface Begun {
   readonly claim: Claim;
   readonly recorded: RecordedRun;
@@ -263,8 +272,7 @@ async function started(
   head: ThreadHead | undefined,
 ): Promise<Begun | "exists" | undefined> {
   const { parts } = context;
-  const { threadId, runId, agentId, parentRunId, startedAt, fingerprint, attempt, input, title, device, asker } = run;
-  const { answerId } = run;
+  const { threadId, runId, startedAt, input, asker } = run;
   const base = await baseOf(context, run);
   if (base === undefined) return undefined;
   const { prevRunIndex, recorded } = base;
@@ -275,26 +283,16 @@ async function started(
   }
   const continues = isThere && head.activeRunIndex === prevRunIndex;
   const result = await parts.store.claim({
-    threadId,
-    runId,
-    ...(agentId !== undefined && { agentId }),
-    ...(parentRunId !== undefined && { parentRunId }),
+    ...rowOf(run),
     holder: parts.hostId,
-    startedAt,
     listedAt: notLater(context, startedAt),
     base: isThere ? { activeRunIndex: head.activeRunIndex, epoch: head.epoch } : undefined,
     prevRunIndex,
-    input,
-    fingerprint,
     ...(continues && {
       toolCallIds: answeredIn(head)
         .filter(hasResult(input.messages))
         .map(({ toolCallId }) => toolCallId),
     }),
-    ...(answerId !== undefined && { answerId }),
-    title,
-    ...(attempt !== undefined && { attempt }),
-    device,
     ...(asker !== undefined && { asker }),
   });
   if (result.is === "exists") return "exists";
