@@ -124,8 +124,8 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     const names = namesIn(config);
     if (names.threadId === undefined) return undefined;
+    await this.refuseLocked();
     const stored = await readTuple(this.connection, namespaceOf(names), names.id);
-    if (stored === undefined) await this.refuseLocked();
     return stored && this.tupleOf(stored);
   }
 
@@ -143,12 +143,11 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     const beforeId = namesIn(before).id;
     let left = limit ?? Infinity;
     let after: CheckpointName | undefined;
-    let isEmpty = true;
+    await this.refuseLocked();
     do {
       if (left <= 0) return;
       const page = await readPage(this.connection, names, beforeId, after, filter === undefined ? left : Infinity);
       for (const record of page.records) {
-        isEmpty = false;
         if (filter !== undefined && !matches(await this.metadataOf(record), filter)) continue;
         const stored = await readTuple(this.connection, record, record.id);
         // Deleted in the meantime.
@@ -159,8 +158,6 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
       }
       after = page.last;
     } while (after !== undefined);
-    // The others cannot be decoded without the key.
-    if (isEmpty) await this.refuseLocked();
   }
 
   /**
@@ -234,11 +231,11 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   }): Promise<Record<string, DeltaChannelHistory>> {
     const names = namesIn(options.config);
     checkKind("channels", options.channels, TEXTS);
+    await this.refuseLocked();
     const history =
       names.threadId === undefined
         ? { seeds: [], writes: [] }
         : await readHistory(this.connection, namespaceOf(names), names.id, options.channels);
-    if (history.seeds.length + history.writes.length === 0) await this.refuseLocked();
     const writes = await Promise.all(history.writes.map((write) => this.writeOf(write)));
     const seeds = await Promise.all(
       history.seeds.map(
@@ -271,7 +268,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     return this.connection.close();
   }
 
-  /** Without the key nobody is told what is not there either. */
+  /** Without the key nobody is shown what is not encrypted yet, or told what is not there. */
   private refuseLocked(): Promise<void> {
     return refuseLocked(this.connection, this.stored.codec, KEYS);
   }

@@ -22,20 +22,18 @@ export async function newestOf(
   return record === undefined ? null : toMetadata(record);
 }
 
-/** Without the key nobody is told what is not there either. */
-const none = (connection: CheckpointConnection, codec: PayloadCodec): Promise<null> =>
-  refuseLocked(connection, codec, KEYS).then(() => null);
-
 export const checkpointReads = (
   connection: CheckpointConnection,
   codec: PayloadCodec,
 ): Pick<StoredCheckpoints, "get" | "newest" | "list" | "lineage"> => ({
   get: async (id) => {
+    await refuseLocked(connection, codec, KEYS);
     const record = await connection.read(["states"], (tx) => tx.objectStore("states").get(id));
-    return record === undefined ? none(connection, codec) : decodeCheckpoint(codec, id, record);
+    return record === undefined ? null : decodeCheckpoint(codec, id, record);
   },
 
   newest: async (runId, nodeId) => {
+    await refuseLocked(connection, codec, KEYS);
     const newest = await connection.read(["metadata", "states"], async (tx) => {
       const metadata = tx.objectStore("metadata");
       const id =
@@ -44,7 +42,7 @@ export const checkpointReads = (
           : await metadata.index("node").getKey(everyPlace(runId, nodeId));
       return id === undefined ? undefined : { id, record: await tx.objectStore("states").get(id) };
     });
-    if (newest === undefined) return none(connection, codec);
+    if (newest === undefined) return null;
     const checkpoint = await decodeCheckpoint(codec, newest.id, newest.record);
     if (checkpoint.runId !== runId || (nodeId !== undefined && checkpoint.nodeId !== nodeId))
       throw corrupt("states", { checkpointId: newest.id });

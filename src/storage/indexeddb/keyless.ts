@@ -14,8 +14,8 @@ export const hasKeys = <Schema extends DBSchema>(
   connection.read([store], async (tx) => (await tx.objectStore(store).getKey(IDBKeyRange.only(key))) !== undefined);
 
 /**
- * What is not encrypted (ids, statuses, times) is not shown without the key either. Errors: RunnerError `locked`,
- * `wrong-key`, or a storage code
+ * What is not encrypted (ids, statuses, times, what is still to be encrypted) is not shown without the key either. Errors:
+ * RunnerError `locked`, `wrong-key`, or a storage code
  */
 export async function refuseLocked<Schema extends DBSchema>(
   connection: DatabaseConnection<Schema>,

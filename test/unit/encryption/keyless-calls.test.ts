@@ -152,6 +152,34 @@ describe.each([
     }
   });
 
+  test("is shown no checkpoint that is still to be encrypted", async () => {
+    const dbName = freshDb();
+    const [store, saver] = [new IndexedDBCheckpointStore({ dbName }), openedSaver(dbName)];
+    await store.save(checkpoint("c"));
+    const config = await saver.put(threadConfig("t"), checkpointOf({ a: 1 }), metadataOf(0), { a: 1 });
+    await saver.putWrites(config, [["a", 2]], "task");
+    await Promise.all([store.close(), saver.close()]);
+    for (const name of [`${dbName}.checkpoints`, `${dbName}.langgraph`]) {
+      const db = await openDB(name);
+      // Somebody has given a key just now.
+      await db.put("keys", {}, "keys");
+      db.close();
+    }
+    const keyless = new IndexedDBCheckpointStore({ dbName, ...options() });
+    onTestFinished(() => keyless.close());
+    const keylessSaver = openedSaver(dbName, options());
+    for (const attempt of [
+      () => keyless.get("c"),
+      () => keyless.latest("run"),
+      () => keyless.fork("c"),
+      () => keylessSaver.getTuple(config),
+      () => every(keylessSaver.list(threadConfig("t"))),
+      () => keylessSaver.getDeltaChannelHistory({ config, channels: ["a"] }),
+    ]) {
+      await expect(attempt(), String(attempt)).rejects.toMatchObject({ code: "locked" });
+    }
+  });
+
   test("lists no checkpoints", async () => {
     const dbName = freshDb();
     const store = new IndexedDBCheckpointStore({ dbName, encryption: new Encryption(encryption) });

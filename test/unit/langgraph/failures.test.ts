@@ -83,7 +83,10 @@ test("a list that finds nothing among many checkpoints looks through them in sho
   await Promise.all(many);
   const seen = watchTransactions();
   expect(await listOf(saver.list(threadConfig("t"), { filter: { step: 7 } }))).toEqual([]);
-  expect(seen.map(({ mode, stores }) => [mode, ...stores].join())).toEqual(Array(3).fill("readonly,checkpoints"));
+  expect(seen.map(({ mode, stores }) => [mode, ...stores].join())).toEqual([
+    "readonly,keys",
+    ...Array<string>(3).fill("readonly,checkpoints"),
+  ]);
 });
 
 test("a connection that falls twice is told as lost, and the next call finds another", async () => {
