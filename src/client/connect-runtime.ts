@@ -1,4 +1,4 @@
-import { Observable } from "rxjs";
+import { share, type Observable } from "rxjs";
 import { randomId } from "../platform/ids.js";
 import { loaded } from "../run/loaded.js";
 import {
@@ -25,13 +25,13 @@ import type {
 } from "../wire/shapes.js";
 import { encryptionApi, type EncryptionApi } from "./encryption-api.js";
 import { HostLink, type ConnectRuntimeOptions } from "./host-link.js";
+import { hostStream } from "./host-stream.js";
 import { LocalAgent, type LocalAgentConfig } from "./local-agent.js";
 import { RemoteRunner } from "./remote-runner.js";
 import { offerModel } from "./offer-model.js";
 import type { OfferedModel } from "./page-model.js";
 import type { RuntimeFetchOptions } from "./runtime-fetch.js";
 import type { HostFactories } from "./start-host.js";
-import { ThreadChanges } from "./thread-changes.js";
 import { waitingApi, type WaitingApi } from "./waiting/waiting-api.js";
 import { toolCallsApi, type ToolCallsApi } from "./tools/tool-calls-api.js";
 
@@ -167,7 +167,13 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
   checkNames(options, NAMES, { of: "connectRuntime", isRequired: true });
   checkNames(options.hosts, HOSTS, { of: "connectRuntime", within: "hosts", isRequired: true });
   const link = new HostLink(options);
-  const changes = new ThreadChanges(link);
+  /** Resolves when the host reports changes of threads, if somebody watches them. */
+  let watched: Promise<unknown> = Promise.resolve();
+  const changes$ = hostStream<ThreadChange>(
+    link,
+    (port) => (watched = link.callOnce("watchThreads", port)),
+    (next, isAnew) => isAnew && next({ type: "anew" }),
+  ).pipe(share());
   const update = (threadId: string, fields: ThreadUpdate): Promise<ThreadSummary> =>
     link.call("updateThread", { threadId, changes: fields });
   return {
@@ -182,7 +188,8 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
     },
     threads: {
       list: async (query = {}) => {
-        await changes.watched();
+        // Every later change of what is listed is reported.
+        await watched.catch(() => undefined);
         return link.call("listThreads", query);
       },
       messages: (threadId, place = {}) => link.call("messages", { ...place, threadId }),
@@ -196,7 +203,7 @@ export function connectRuntime(options: ConnectRuntimeOptions): RuntimeConnectio
       activate: async (threadId, runId, runIndex) => {
         await link.call("activateRun", { threadId, runId, ...(runIndex !== undefined && { runIndex }) });
       },
-      watch: () => changes.changes$,
+      watch: () => changes$,
     },
     encryption: encryptionApi(link),
     toolCalls: toolCallsApi(link),

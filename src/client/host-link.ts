@@ -311,23 +311,19 @@ export class HostLink {
   private async watchHost({ hello, kind }: StartedHost, linked: LinkedHost, settled: AbortSignal): Promise<void> {
     const { calls, lost } = linked;
     const { port1, port2 } = new MessageChannel();
+    const survives = survivedBy(kind, this.options.extendedLifetime);
     const first = new Promise<void>((resolve) => {
       port1.onmessage = ({ data }: MessageEvent<StatusFrame>) => {
         if (lost.aborted) return;
         this.status$.next({
+          ...data,
           is: "connected",
           host: hello.kind,
           bootId: hello.hostId,
           dbName: hello.dbName,
-          durability: data.durability,
-          survives: survives(kind, this.options.extendedLifetime),
-          tabs: data.tabs,
-          attachments: data.attachments,
-          ...(hello.agents !== undefined && { agents: hello.agents }),
           exclusion: hello.exclusion,
-          ...(data.encryption !== undefined && { encryption: data.encryption }),
-          ...(data.sync !== undefined && { sync: data.sync }),
-          ...(data.error !== undefined && { error: data.error }),
+          survives,
+          ...(hello.agents !== undefined && { agents: hello.agents }),
         });
         resolve();
       };
@@ -364,7 +360,7 @@ function failed(lost: AbortSignal, settled: AbortSignal): Promise<never> {
   return failing;
 }
 
-function survives(kind: HostKind, extendedLifetime: boolean): Survives {
+function survivedBy(kind: HostKind, extendedLifetime: boolean): Survives {
   if (kind !== "shared-worker") return "nothing";
   return extendedLifetime && supportsExtendedLifetime() ? "reload" : "tab-close";
 }
