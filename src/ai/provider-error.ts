@@ -79,14 +79,16 @@ function waitOf({ responseHeaders }: Told, now: number): Pick<ModelFailure, "ret
  * @param now ms since the Unix epoch
  */
 export function failureOf(error: unknown, redact: Redact, now: number): ModelFailure {
-  const told = toldBy(error);
+  // Of a `tabModel`: with what its tab tells of the model's error, if it is one.
+  const isTabs = RunnerError.is(error, "provider-unavailable");
+  const told = toldBy(isTabs ? error.details : error);
   // It retried, and gave up: what counts is the last answer.
   if (told.name === "AI_RetryError" && told.lastError !== undefined) return failureOf(told.lastError, redact, now);
   const said = redact(printable(messageOf(error), MAX_SAID)).trim();
   const says = said === "" ? "" : `: ${said}`;
   const fail = (code: ModelFailure["code"], message: string): ModelFailure => ({ code, message });
-  // Of a `tabModel`; it says what to do.
-  if (RunnerError.is(error, "provider-unavailable")) return fail("PROVIDER_UNAVAILABLE", said);
+  // It says what to do.
+  if (isTabs && told.name === "") return fail("PROVIDER_UNAVAILABLE", said);
   const { statusCode } = told;
   const words = `${messageOf(error)} ${told.responseBody}`;
   switch (told.name) {
@@ -154,13 +156,14 @@ export function failureOf(error: unknown, redact: Redact, now: number): ModelFai
   if (told.name === "AI_StreamProviderError") return fail("PROVIDER_UNAVAILABLE", `The model's server failed${says}`);
   if (told.name === "TimeoutError")
     return fail("PROVIDER_UNAVAILABLE", `The model's server did not answer in time${says}`);
-  if (told.name === "AI_APICallError" || (error instanceof TypeError && UNREACHABLE.test(words))) {
+  if (told.name === "AI_APICallError" || (told.name === "TypeError" && UNREACHABLE.test(words))) {
     return fail(
       "PROVIDER_UNAVAILABLE",
       `The model's server could not be reached${originOf(told.url)}${says}. Is it running, and does it allow this page's origin (CORS)?`,
     );
   }
   if (told.name.startsWith("AI_")) return fail("INVALID_REQUEST", `The model could not be asked${says}`);
+  if (isTabs) return fail("PROVIDER_UNAVAILABLE", `The model in a tab failed${says}`);
   return fail("AGENT_FAILED", said === "" ? "The agent failed" : said);
 }
 

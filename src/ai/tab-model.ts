@@ -25,8 +25,9 @@ const NAMES: Names<TabModelOptions> = { waitMs: TIMEOUT };
  * worker; the host chooses the tab, a visible one first, and moves a call when that tab is lost. Headers of a call do not
  * go to the tab.
  *
- * Calls fail with the model's error, or RunnerError `provider-unavailable`: no tab offers it in time, or the tab was lost
- * with a part of the answer that no other tab can go on with.
+ * Calls fail with RunnerError `provider-unavailable`: no tab offers it in time, the tab was lost with a part of the answer
+ * that no other tab can go on with, or the model failed; `details` has the `name`, `statusCode` and `responseHeaders`
+ * (`retry-after`) of its error.
  *
  * @param name as the page calls it
  * @throws RunnerError `invalid-input`
@@ -62,7 +63,7 @@ export function tabModel(name: string, options: TabModelOptions = {}): LanguageM
             signal.throwIfAborted();
             const { done, value } = first ?? (await parts.next());
             first = undefined;
-            if (done !== true) return controller.enqueue(revived(value));
+            if (done !== true) return controller.enqueue(value as LanguageModelV4StreamPart); // its shape was checked when it came
             ended.abort();
             controller.close();
           } catch (error) {
@@ -97,7 +98,3 @@ const withoutUrls = (message: LanguageModelV4Message): LanguageModelV4Message =>
           part.type === "file" && part.data.type === "url" ? { type: "text", text: leftOut(part.mediaType) } : part,
         ),
       };
-
-/** A part as the AI SDK has it; its shape was checked when it came. */
-const revived = (part: ModelPart): LanguageModelV4StreamPart =>
-  (part.type === "error" ? { ...part, error: new Error(String(part["error"])) } : part) as LanguageModelV4StreamPart;

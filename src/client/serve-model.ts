@@ -13,8 +13,14 @@ import {
 } from "rxjs";
 import { sharedController } from "../platform/abort.js";
 import { inTurns } from "../platform/in-turns.js";
-import { messageOf, RunnerError } from "../run/errors.js";
-import type { ModelCall, ModelFrame, ModelPart, OfferNews, OfferOrder } from "../wire/model-frames.js";
+import { RunnerError } from "../run/errors.js";
+import {
+  modelErrorData,
+  type ModelCall,
+  type ModelFrame,
+  type OfferNews,
+  type OfferOrder,
+} from "../wire/model-frames.js";
 import { sendFrames } from "../wire/send-frames.js";
 import type { PageModel } from "./page-model.js";
 
@@ -98,8 +104,18 @@ export function serveModel(
 
 type Asked = (...call: Parameters<PageModel["doStream"]>) => ReturnType<PageModel["doStream"]>;
 
-/** What a model says to a call. */
+/** What a model says to a call, and why it fails. */
 async function* answer(asked: Asked, call: ModelCall, signal: AbortSignal): AsyncGenerator<ModelFrame, void> {
+  try {
+    yield* parts(asked, call, signal);
+    yield { type: "end" };
+  } catch (error) {
+    yield { type: "error", error: modelErrorData(error) };
+  }
+}
+
+/** Errors: also those that the model's stream has as parts. */
+async function* parts(asked: Asked, call: ModelCall, signal: AbortSignal): AsyncGenerator<ModelFrame, void> {
   // The host's library has made it in the shape of the AI SDK.
   const { stream } = await asked({ ...call, abortSignal: signal } as never);
   const reader = stream.getReader();
@@ -109,16 +125,12 @@ async function* answer(asked: Asked, call: ModelCall, signal: AbortSignal): Asyn
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      if (done) break;
-      yield { type: "part", part: plain(value) };
+      if (done) return;
+      if (value.type === "error") throw (value as { readonly error?: unknown }).error;
+      yield { type: "part", part: { ...value } };
     }
-    yield { type: "end" };
   } finally {
     signal.removeEventListener("abort", cancel);
     cancel();
   }
 }
-
-/** A part that can cross. Errors may hold what cannot: their message goes. */
-const plain = (part: { readonly type: string; readonly error?: unknown }): ModelPart =>
-  part.type === "error" ? { type: part.type, error: messageOf(part.error) } : { ...part };

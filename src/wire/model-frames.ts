@@ -1,4 +1,4 @@
-import { invalidInput, RunnerError } from "../run/errors.js";
+import { invalidInput, messageOf, RunnerError } from "../run/errors.js";
 import { flawOf, isRecord } from "../run/json.js";
 import { weigh } from "../run/size.js";
 import { isErrorData } from "./errors.js";
@@ -125,11 +125,35 @@ function isFinish({ finishReason, usage }: Readonly<Record<string, unknown>>): b
   );
 }
 
+/** The error of a tab's model as data: with what tells errors of the AI SDK apart, and how long a server asks to wait. */
+export function modelErrorData(error: unknown): RunnerErrorData {
+  const message = messageOf(error);
+  if (RunnerError.is(error)) return { code: error.code, message, details: {} };
+  return { code: "provider-unavailable", message, details: { name: "Error", ...sharedDetails(error) } };
+}
+
 /** @throws RunnerError `host-failed` */
 function checkErrorData(error: unknown): RunnerErrorData {
   if (!isErrorData(error)) throw flaw("an error without code or message");
-  // Details are for who made them: a tab's are not handed on.
-  return { code: error.code, message: error.message, details: {} };
+  return { code: error.code, message: error.message, details: sharedDetails(error.details) };
+}
+
+/** The longest text among the details of an error, in characters. */
+const MAX_DETAIL = 100;
+const HEADERS = ["retry-after", "retry-after-ms"];
+
+/** What may be known of an error by these names. Others are for who made them: a tab's are not handed on. */
+function sharedDetails(given: unknown): RunnerErrorData["details"] {
+  const { name, statusCode, responseHeaders } = Object(given) as Readonly<Record<string, unknown>>;
+  const isShort = (value: unknown): boolean => typeof value === "string" && value.length <= MAX_DETAIL;
+  const headers = Object.entries(Object(responseHeaders) as object).filter(
+    ([header, value]) => HEADERS.includes(header) && isShort(value),
+  );
+  return {
+    ...(isShort(name) && { name }),
+    ...(Number.isInteger(statusCode) && { statusCode }),
+    ...(headers.length > 0 && { responseHeaders: Object.fromEntries(headers) }),
+  };
 }
 
 const flaw = (what: string): RunnerError =>

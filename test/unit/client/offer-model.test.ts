@@ -1,5 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from "@ai-sdk/provider";
-import { generateText } from "ai";
+import { APICallError, generateText } from "ai";
 import { simulateReadableStream } from "ai/test";
 import { BehaviorSubject } from "rxjs";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -8,6 +8,7 @@ import { connectRuntime } from "../../../src/client/index.js";
 import type { OfferedModel, PageModel } from "../../../src/client/page-model.js";
 import type { BeforeRequestMiddleware } from "../../../src/runtime/middleware.js";
 import { defineAgent, serveRuntime } from "../../../src/worker/index.js";
+import { asks, inputOf, runOf } from "../ai/kit.js";
 import { whole } from "../runtime/models/kit.js";
 
 /** A page with a host of its own, in one process. */
@@ -98,6 +99,41 @@ test("a middleware decides who may offer: whoever does is given the prompts of o
   await expect(
     generateText({ model: tabModel(name, { waitMs: 1 }), prompt: "Hi", maxRetries: 0 }),
   ).rejects.toMatchObject({ code: "provider-unavailable" });
+});
+
+const refused = (statusCode: number, responseHeaders: Record<string, string>): Error =>
+  new APICallError({
+    message: "slow down",
+    url: "http://localhost/",
+    requestBodyValues: {},
+    statusCode,
+    responseHeaders: { "x-secret": "no", ...responseHeaders },
+  });
+const inStream =
+  (error: unknown): PageModel["doStream"] =>
+  async () => ({
+    stream: simulateReadableStream({ chunks: [whole("a")[0]!, { type: "error", error }] }),
+  });
+
+test.each<[string, PageModel["doStream"], object]>([
+  [
+    "has too many requests",
+    () => Promise.reject(refused(429, { "retry-after": "90" })),
+    { code: "RATE_LIMITED", metadata: { retryAfterMs: 90_000 } },
+  ],
+  ["fails in the middle", inStream(refused(503, {})), { code: "PROVIDER_UNAVAILABLE" }],
+  ["refuses", () => Promise.reject(refused(401, {})), { code: "AUTHENTICATION" }],
+  ["has no memory", inStream(new DOMException("lost the GPU", "OperationError")), { code: "PROVIDER_UNAVAILABLE" }],
+  ["says only a word", inStream("no"), { code: "PROVIDER_UNAVAILABLE" }],
+])("a page's model that %s ends the run as one that the worker asks itself would", async (_, doStream, end) => {
+  const name = fresh();
+  onTestFinished(page().offerModel(name, { model: { specificationVersion: "v4", doStream } }));
+  const ran = await runOf(
+    { model: tabModel(name, { waitMs: 60_000 }), settings: { maxRetries: 0 } },
+    inputOf(asks("hi")),
+  );
+  expect(ran.end).toMatchObject({ type: "RUN_ERROR", ...end });
+  expect(JSON.stringify(ran.end)).not.toContain("x-secret");
 });
 
 test.each([

@@ -73,12 +73,22 @@ test("parts of later versions take credit, and give it back: an answer of many g
   expect(await all(tabs.ask())).toEqual(whole("a"));
 });
 
-test("an error of a tab has no details, and no code that there is not", async () => {
+test("an error of a tab has few details, and no code that there is not", async () => {
   const tabs = new Tabs();
-  tabs.openRaw((port) =>
-    port.postMessage({ type: "error", error: { code: "made-up", message: "no", details: { threadId: "t" } } }),
-  );
-  expect(await errorOf(all(tabs.ask()))).toMatchObject({ code: "host-failed", message: "no", details: {} });
+  const long = "x".repeat(101);
+  const details = {
+    threadId: "t",
+    name: long,
+    statusCode: "429",
+    responseHeaders: { "retry-after": long, other: "x" },
+  };
+  tabs.openRaw((port) => port.postMessage({ type: "error", error: { code: "made-up", message: "no", details } }));
+  const failed = await errorOf(all(tabs.ask()));
+  expect(failed).toMatchObject({ code: "host-failed", message: "no" });
+  expect(failed.details).toEqual({});
+  const good = { name: "AI_APICallError", statusCode: 429, responseHeaders: { "retry-after": "7" } };
+  const error = { code: "provider-unavailable", message: "no", details: { ...good, url: "x" } };
+  expect(checkModelFrame({ type: "error", error })).toEqual({ type: "error", error: { ...error, details: good } });
 });
 
 test("nonsense on the port of an offer changes nothing", async () => {
