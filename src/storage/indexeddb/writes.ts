@@ -112,7 +112,7 @@ export const indexedDBWrites = (
       if (turn !== "first") return { is: turn };
       // The unique index on the run id includes rows that are still to be swept.
       for (const run of stale) quietly(runs.delete([threadId, run.runIndex]));
-      if (former !== undefined) quietly(runs.put({ ...former, runId: formerId(former) }));
+      if (former !== undefined) quietly(runs.put({ ...storable(former), runId: formerId(former) }));
       // An unreadable run is named as no parent; it must not keep the thread from its next run (L7).
       const lastRunId = last !== undefined && isRun(last) ? toRunRow(last).runId : undefined;
       quietly(runs.put({ ...claimedRun(head, request, runIndex, epoch, lastRunId), input }));

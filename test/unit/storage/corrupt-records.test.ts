@@ -1,10 +1,13 @@
 import "fake-indexeddb/auto";
 import type { IDBPDatabase } from "idb";
 import { expect, onTestFinished, test } from "vitest";
+import { MAX_DEPTH } from "../../../src/run/json.js";
+import { weigh } from "../../../src/run/size.js";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
 import type { RuntimeSchema } from "../../../src/storage/indexeddb/schema.js";
 import type { RunStore } from "../../../src/storage/run-store.js";
 import { freshDb } from "../runner/kit.js";
+import { nested } from "../runner/poisoned.suite.js";
 import { cutOff, varied } from "./corrupt-kit.js";
 import { baseAt, chunkOf, claimed, delta, foreignEnd, idsOf, request, runOn, settlement, withRuns } from "./kit.js";
 import { dumpOf, rawOf } from "./raw.js";
@@ -305,6 +308,15 @@ test("a mark of a thread that nobody knows is not believed (L10)", async () => {
 });
 
 const mark = (garbage: { below: number; chunksBelow: number; runs: [number, number][] }) => ({ epoch: 3, ...garbage });
+
+test("a run whose record is too deep for some contexts gives up its id to its answer in a form that all can write (L7)", async () => {
+  const { store, db } = await hurt(async (filled, threadId) => void (await withRuns(filled, threadId, ["r0"])));
+  await change(db, "runs", ["t", 0], { closing: { terminal: nested(400) } });
+  const base = (await store.head("t"))!;
+  await claimed(store, "t", "r0", { base, prevRunIndex: 0, fingerprint: "answer", answerId: "a" });
+  expect(await db.get("runs", ["t", 0])).toMatchObject({ runId: ["r0", "r0"] });
+  expect(weigh(await db.get("runs", ["t", 0]), {}).depth).toBeLessThanOrEqual(MAX_DEPTH);
+});
 
 test("an append and a settlement on a head that is not valid say so and write nothing (L10)", async () => {
   const { store, db } = await hurt(async (filled, threadId) => void (await claimed(filled, threadId, "r")));
