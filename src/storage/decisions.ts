@@ -147,7 +147,7 @@ export function claimedHead(
 /** @param last the id of the thread's last run; no parent of a run with the same id */
 export function claimedRun(
   head: ThreadHead | undefined,
-  request: ClaimRequest,
+  request: Omit<ClaimRequest, "holder" | "base">,
   runIndex: number,
   epoch: number,
   last: string | undefined,

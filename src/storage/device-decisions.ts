@@ -1,6 +1,7 @@
 import { defined } from "../platform/defined.js";
 import { RunnerError } from "../run/errors.js";
 import {
+  claimedRun,
   claimedThread,
   firstOf,
   freed,
@@ -121,35 +122,13 @@ export function decidePlace<Row extends AnyRow>(
 export const activatesNew = (head: ThreadHead | undefined, { activates }: PlacedRun): boolean =>
   activates || head === undefined || head.deleted === true;
 
-/** The row of a run that is added. */
-export function placedRun(
-  head: ThreadHead | undefined,
-  placed: PlacedRun,
-  fingerprint: string,
-  runIndex: number,
-  epoch: number,
-): RunRow {
-  const { threadId, runId, prevRunIndex, parentRunId, agentId, status, startedAt, endedAt } = placed;
-  const { closedFrom, attempt, device, answerId } = placed;
-  const end = head === undefined || head.deleted === true ? null : head.activeRunIndex;
-  const isBranch = end !== null && end !== prevRunIndex;
-  return {
-    threadId,
-    runIndex,
-    runId,
-    prevRunIndex,
-    ...defined({ parentRunId, agentId }),
-    status,
-    epoch,
-    startedAt,
-    endedAt,
-    eventCount: eventsIn(placed),
-    fingerprint,
-    ...defined({ attempt, closedFrom }),
-    device,
-    ...(answerId !== undefined && { answerId }),
-    ...(placed.activates && isBranch && { leaves: end }),
-  };
+/** The row of a run that is added: as of one that was claimed, with its end. */
+export function placedRun(head: ThreadHead | undefined, placed: PlacedRun, runIndex: number, epoch: number): RunRow {
+  const { runId, status, endedAt, closedFrom, activates } = placed;
+  // It has the parent that its device named, if any.
+  const { leaves, ...row } = claimedRun(head, placed, runIndex, epoch, runId);
+  const more = defined({ closedFrom, leaves: activates ? leaves : undefined });
+  return { ...row, status, endedAt, eventCount: eventsIn(placed), ...more };
 }
 
 /**

@@ -239,7 +239,7 @@ async function placeOnce(
       // As in a claim: the unique index on the run id includes rows that are still to be swept.
       for (const run of stale) quietly(runs.delete([threadId, run.runIndex]));
       if (former !== undefined) quietly(runs.put({ ...storable(former), runId: formerId(former) }));
-      row = { ...placedRun(now.head, placed, placed.fingerprint, runIndex, epoch), input, closing };
+      row = { ...placedRun(now.head, placed, runIndex, epoch), input, closing };
       if (!takesId) row.runId = formerId(row);
       quietly(tx.objectStore("heads").put(placedHead(now.head, placed, runIndex, epoch)));
     } else {

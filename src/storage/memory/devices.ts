@@ -54,7 +54,7 @@ function reopen(data: MemoryData, threadId: string, runIndex: number, holder: st
 
 function placeRun(data: MemoryData, placed: PlacedRun): RunRow | undefined {
   eventsIn(placed);
-  const { threadId, runId, fingerprint, prevRunIndex } = placed;
+  const { threadId, runId, prevRunIndex } = placed;
   const before = data.threads.get(threadId);
   const head = before?.head;
   const same = runOfName(before, placed);
@@ -96,7 +96,7 @@ function placeRun(data: MemoryData, placed: PlacedRun): RunRow | undefined {
   const { runIndex, former, takesId } = decision;
   const epoch = ++data.epoch;
   const run: MemoryRun = {
-    row: structuredClone(placedRun(head, placed, fingerprint, runIndex, epoch)),
+    row: structuredClone(placedRun(head, placed, runIndex, epoch)),
     input,
     chunks: here(runIndex, epoch),
   };
