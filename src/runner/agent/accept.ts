@@ -19,28 +19,16 @@ const PLAIN: ReadonlySet<string> = new Set([
   EventType.STEP_FINISHED,
 ]);
 
+const isPlain = ({ type, rawEvent, metadata }: BaseEvent): boolean =>
+  PLAIN.has(type) && rawEvent === undefined && metadata === undefined;
+
 /** A copy that its receiver may change. */
 export function ownEvent(event: BaseEvent): BaseEvent {
-  const isPlain = PLAIN.has(event.type) && event.rawEvent === undefined && event.metadata === undefined;
-  return isPlain ? { ...event } : structuredClone(event);
+  return isPlain(event) ? { ...event } : structuredClone(event);
 }
 
-export type Accepted =
-  { readonly is: "accepted"; readonly event: BaseEvent } | { readonly is: "refused"; readonly reason: string };
-
-/**
- * Prepares a verified event for the log: copies what the agent may still change, refuses what cannot be stored.
- */
-export function acceptEvent(given: BaseEvent): Accepted {
-  if (PLAIN.has(given.type) && given.rawEvent === undefined && given.metadata === undefined) {
-    return { is: "accepted", event: given };
-  }
-  try {
-    return { is: "accepted", event: cloneJson(given) };
-  } catch (error) {
-    return { is: "refused", reason: `${given.type} holds what cannot be stored: ${String(error)}` };
-  }
-}
+/** A copy of what the agent may still change. @throws where it cannot be stored */
+export const acceptEvent = (event: BaseEvent): BaseEvent => (isPlain(event) ? event : cloneJson(event));
 
 /** Optional fields of a run's recorded input, beside ids, messages and `resume`. */
 export const INPUT_FIELDS = ["tools", "context", "forwardedProps", "state"] as const;

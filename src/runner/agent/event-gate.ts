@@ -6,6 +6,7 @@ import type { PatchResult } from "../../run/json-patch.js";
 import type { PatchBounds } from "../../run/patch-bounds.js";
 import { mayHoldBytes } from "../../run/readable.js";
 import { jsonOf, weigh, type Weight } from "../../run/size.js";
+import { acceptEvent } from "./accept.js";
 import type { EventLimits } from "./event-limits.js";
 import { withItsOwner } from "./owners.js";
 
@@ -99,18 +100,18 @@ export class EventGate {
     return undefined;
   }
 
-  /** Checks a valid event before it is recorded. */
-  admit(event: BaseEvent): Refusal | undefined {
-    const { maxRunEvents } = this.limits;
-    if (++this.events > maxRunEvents) return limit("maxRunEvents", `The run has more than ${maxRunEvents} events`);
-    if (DELTAS.has(event.type)) return undefined;
-    const result = this.fold.apply(event);
-    return result && this.judge(event, result);
-  }
-
-  /** See {@link withItsOwner}. */
-  owned(event: BaseEvent): BaseEvent {
-    return withItsOwner(event, this.fold.list);
+  /** A valid event as it is recorded: see {@link withItsOwner}. Undefined where it is refused. */
+  admit(given: BaseEvent, refuse: (refusal: Refusal) => void): BaseEvent | undefined {
+    let event: BaseEvent;
+    try {
+      event = acceptEvent(given);
+    } catch (error) {
+      const message = `${given.type} holds what cannot be stored: ${String(error)}`;
+      return void refuse({ message, code: "INVALID_STREAM" });
+    }
+    event = withItsOwner(event, this.fold.list);
+    const refusal = this.unfit(event);
+    return refusal === undefined ? event : void refuse(refusal);
   }
 
   /** There is a message of this id. */
@@ -121,6 +122,14 @@ export class EventGate {
   /** An event that the runner adds. */
   note(event: BaseEvent): void {
     this.fold.apply(event);
+  }
+
+  private unfit(event: BaseEvent): Refusal | undefined {
+    const { maxRunEvents } = this.limits;
+    if (++this.events > maxRunEvents) return limit("maxRunEvents", `The run has more than ${maxRunEvents} events`);
+    if (DELTAS.has(event.type)) return undefined;
+    const result = this.fold.apply(event);
+    return result && this.judge(event, result);
   }
 
   private weight(event: BaseEvent): Weight {

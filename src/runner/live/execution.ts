@@ -14,7 +14,6 @@ import { messagesSnapshot } from "../../run/prelude.js";
 import { failureLine, runName } from "../../run/printable.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
 import type { PersistedInput, Settlement, StopRequest } from "../../storage/run-store.js";
-import { acceptEvent } from "../agent/accept.js";
 import { runAgent } from "../agent/agent-pipeline.js";
 import type { Refusal } from "../agent/event-gate.js";
 import type { FencedRun } from "../claim/fence.js";
@@ -144,7 +143,7 @@ export class Execution {
       { ...input, threadId, state },
       {
         messages: plan.messages,
-        take: (event) => fenced.gate.weigh(event, (refusal) => this.refuses(refusal)),
+        take: (event) => fenced.gate.weigh(event, this.refuse),
         next: (event) => this.accept(event),
         open: () => this.writer.open,
         // Of the run's own messages some may not be committed yet.
@@ -214,12 +213,8 @@ export class Execution {
 
   private accept(given: BaseEvent): void {
     if (!isListening(this.its.life.now)) return;
-    const accepted = acceptEvent(given);
-    if (accepted.is === "refused") {
-      return void this.end({ status: "errored", message: accepted.reason, code: "INVALID_STREAM" });
-    }
-    const event = this.its.fenced.gate.owned(accepted.event);
-    if (this.refuses(this.its.fenced.gate.admit(event))) return;
+    const event = this.its.fenced.gate.admit(given, this.refuse);
+    if (event === undefined) return;
     switch (event.type) {
       case EventType.RUN_STARTED:
         return this.record(event);
@@ -232,9 +227,8 @@ export class Execution {
     }
   }
 
-  /** Ends the run if one of its events is refused. @returns whether it was */
-  private refuses(refusal: Refusal | undefined): boolean {
-    if (refusal === undefined) return false;
+  /** Ends the run, one of whose events is refused. */
+  private readonly refuse = (refusal: Refusal): void => {
     const { said } = this;
     if (said?.isFailure === true) said.take();
     // If the failure itself is refused, nothing was taken.
@@ -243,8 +237,7 @@ export class Execution {
       this.context.parts.logger.warn(`${this.name}: ${refusal.message}`);
       this.abortAgent();
     }
-    return true;
-  }
+  };
 
   /** A terminal event before a stop request counts; after one, the request does. */
   private acceptFinish(event: RunFinishedEvent): void {
