@@ -84,7 +84,8 @@ export function failureOf(error: unknown, redact: Redact, now: number): ModelFai
   const told = toldBy(isTabs ? error.details : error);
   // It retried, and gave up: what counts is the last answer.
   if (told.name === "AI_RetryError" && told.lastError !== undefined) return failureOf(told.lastError, redact, now);
-  const said = redact(printable(messageOf(error), MAX_SAID)).trim();
+  // A secret that the cut divides would not be known as one.
+  const said = printable(redact(messageOf(error)), MAX_SAID).trim();
   const says = said === "" ? "" : `: ${said}`;
   const fail = (code: ModelFailure["code"], message: string): ModelFailure => ({ code, message });
   // It says what to do.

@@ -20,6 +20,15 @@ const IN_URL: readonly (readonly [RegExp, string])[] = [
   [/(\bhttps?:\/\/[^\s?"'<>]*)(?:\?[^\s"'<>)]*)?/gi, "$1"],
 ];
 
+/** A header takes no text of any kind: a page may encode its key as part of a URL. */
+function decoded(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return value;
+  }
+}
+
 /** Takes out of a text what may be a secret. */
 export type Redact = (text: string) => string;
 
@@ -30,7 +39,7 @@ export type Redact = (text: string) => string;
  */
 export function redactor(headers: Readonly<Record<string, string>>): Redact {
   const secrets = Object.values(headers)
-    .flatMap((value) => [value, ...value.split(/[\s,;=]+/)])
+    .flatMap((value) => [value, decoded(value), ...value.split(/[\s,;=]+/)])
     .filter((value) => value.length >= MIN_SECRET)
     .sort((a, b) => b.length - a.length);
   return (text) => {

@@ -3,6 +3,7 @@ import { connectRuntime } from "ag-ui-local-runtime/client";
 import { serveRuntime } from "ag-ui-local-runtime/worker";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { aiAgent, type AiRun } from "ag-ui-local-runtime/ai";
+import { failureOf } from "../../../src/ai/provider-error.js";
 import { redactor } from "../../../src/ai/redact.js";
 import { expectLinear } from "../linear.js";
 import { freshDb } from "../runner/kit.js";
@@ -146,6 +147,20 @@ test.each([
   ],
 ])("keys in the code of a worker are known by their form: %s", (text, told) => {
   expect(redactor({})(text)).toBe(told);
+});
+
+test("a key is hidden wherever a server's words are cut", () => {
+  const key = "sk-proj-abc123def456";
+  for (let before = 470; before <= 500; before++) {
+    const { message } = failureOf(new Error(`${"x ".repeat(before / 2)}${key} is wrong`), redactor({}), 0);
+    expect(message).not.toContain("sk-");
+  }
+});
+
+test("a key that a header brings encoded is hidden as it is, too", () => {
+  const key = "ab+cd/ef";
+  const redact = redactor({ "x-model-key": encodeURIComponent(key), "x-other": "100%" });
+  expect(redact(`not ${key}, nor ${encodeURIComponent(key)}`)).toBe("not [hidden], nor [hidden]");
 });
 
 test.each(["a-", "http://a/", "bearer "])(
