@@ -1,7 +1,7 @@
 import { transfer, wrap } from "comlink";
 import { BehaviorSubject, defaultIfEmpty, filter, firstValueFrom, type Observable } from "rxjs";
-import { sharedController } from "../platform/abort.js";
-import { systemClock } from "../platform/clock.js";
+import { onAbort, sharedController } from "../platform/abort.js";
+import { inTime, systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
 import { livesWhereAllowed } from "../platform/denied.js";
 import { lazyLives } from "../platform/context-locks.js";
@@ -170,7 +170,7 @@ export class HostLink {
       const linked = this.status$
         .pipe(filter((now) => now.is === "connected" && now.bootId !== bootId))
         .subscribe(() => resolve());
-      signal.addEventListener("abort", () => linked.unsubscribe(), { once: true });
+      onAbort(signal, () => linked.unsubscribe());
     });
   }
 
@@ -188,18 +188,11 @@ export class HostLink {
 
   /** @param begin is given a signal that aborts when the result is settled. Errors: its own; RunnerError `timeout` */
   async withinDeadline<T>(begin: (settled: AbortSignal) => Promise<T>): Promise<T> {
-    const { callTimeoutMs } = this.options;
     const settled = new AbortController();
-    const answer = begin(settled.signal);
-    const deadline = systemClock.after(callTimeoutMs, settled.signal).then(() => {
-      throw new RunnerError("timeout", { callTimeoutMs });
-    });
-    // Nobody handles the one that comes second.
-    deadline.catch(() => undefined);
-    answer.catch(() => undefined);
+    const timeout = (callTimeoutMs: number): Error => new RunnerError("timeout", { callTimeoutMs });
     try {
       // L13: every call settles.
-      return await Promise.race([answer, deadline]);
+      return await inTime(begin(settled.signal), this.options.callTimeoutMs, systemClock, timeout);
     } finally {
       settled.abort();
     }
@@ -250,12 +243,10 @@ export class HostLink {
         this.status$.value.is === "reconnecting",
         this.user,
       );
-      const end = (): void => started.end();
-      signal.addEventListener("abort", end, { once: true });
+      onAbort(signal, () => started.end());
       // Held before it is named, so that whoever waits for the lock waits for the end of this tab.
       const life = (this.life ??= await this.lives.hold(tabLifeLockName(this.tabId)));
       if (signal.aborted) {
-        end();
         await life.release();
         if (this.life === life) this.life = undefined;
         throw signal.reason;
@@ -328,7 +319,7 @@ export class HostLink {
         resolve();
       };
     });
-    lost.addEventListener("abort", () => port1.close(), { once: true });
+    onAbort(lost, () => port1.close());
     const watching = calls.watch({ headers: {} }, transfer(port2, [port2]));
     unwrap(await Promise.race([watching, failed(lost, settled)]));
     await Promise.race([first, failed(lost, settled)]);
@@ -352,10 +343,7 @@ export class HostLink {
 
 /** Rejects when the host is lost; listens until `settled`. */
 function failed(lost: AbortSignal, settled: AbortSignal): Promise<never> {
-  const failing = new Promise<never>((_, reject) => {
-    if (lost.aborted) reject(lost.reason);
-    else lost.addEventListener("abort", () => reject(lost.reason), { once: true, signal: settled });
-  });
+  const failing = new Promise<never>((_, reject) => onAbort(lost, () => reject(lost.reason), settled));
   failing.catch(() => undefined);
   return failing;
 }

@@ -1,7 +1,7 @@
-import { abortWith } from "../platform/abort.js";
+import { onAbort } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
 import { hostLifeLockName, STAND_IN } from "../platform/names.js";
-import type { Lives } from "../platform/locks.js";
+import { freeWithin, type Lives } from "../platform/locks.js";
 import { RunnerError } from "../run/errors.js";
 import { fromErrorData } from "../wire/errors.js";
 import {
@@ -127,7 +127,10 @@ export async function startHost(
         break;
       }
       retired++;
-      if (!(await hasEnded(answer, lives, timeoutMs, signal))) {
+      const life = hostLifeLockName(answer.dbName, answer.hostId);
+      const hasEnded = await freeWithin(lives, life, timeoutMs, systemClock, signal);
+      if (signal.aborted) throw signal.reason;
+      if (!hasEnded) {
         causes.push(`${kind}: retires, and did not end within ${timeoutMs} ms`);
         break;
       }
@@ -136,25 +139,6 @@ export async function startHost(
     }
   }
   throw new RunnerError("no-host", { causes });
-}
-
-/** Waits for the end of a retiring host, at most as long as for one that says nothing. */
-async function hasEnded(
-  { dbName, hostId }: HelloRetiring,
-  lives: Lives,
-  timeoutMs: number,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const waiting = abortWith(signal);
-  const tooLong = systemClock.after(timeoutMs, waiting.signal).then(() => false);
-  const freed = lives.whenFree(hostLifeLockName(dbName, hostId), waiting.signal).then(() => true);
-  try {
-    const ended = await Promise.race([freed, tooLong]);
-    if (signal.aborted) throw signal.reason;
-    return ended;
-  } finally {
-    waiting.abort();
-  }
 }
 
 /** A way to a host. */
@@ -234,7 +218,7 @@ async function firstWord(
         resolve({ type: "unfit", cause: (event as Partial<ErrorEvent>).message || "its script failed to load" }),
       options,
     );
-    signal.addEventListener("abort", () => resolve({ type: "silent" }), options);
+    onAbort(signal, () => resolve({ type: "silent" }), listening.signal);
     void systemClock.after(timeoutMs, listening.signal).then(() => resolve({ type: "silent" }));
   });
   if (link.port instanceof MessagePort) link.port.start();

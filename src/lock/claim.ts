@@ -1,7 +1,7 @@
 import { filter, firstValueFrom, from, map, merge } from "rxjs";
 import { abortWith } from "../platform/abort.js";
 import type { Clock } from "../platform/clock.js";
-import type { HeldLock, Locks } from "../platform/locks.js";
+import { freeWithin, type HeldLock, type Locks } from "../platform/locks.js";
 import { hostLifeLockName, threadLockName } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
 import type { RunStore, ThreadHead } from "../storage/run-store.js";
@@ -59,12 +59,7 @@ export async function threadFreed(
 
 /** Whether the host of a live run is dead. If so, the current holder of the thread's lock is about to settle the run. */
 async function isOrphan({ dbName, locks, clock }: ClaimParts, { holder }: ThreadHead): Promise<boolean> {
-  if (holder === undefined) return false;
-  const looked = new AbortController();
-  void clock.after(RETRY_MS, looked.signal).then(() => looked.abort());
-  const dead = await locks.whenFree(hostLifeLockName(dbName, holder), looked.signal);
-  looked.abort();
-  return dead;
+  return holder !== undefined && freeWithin(locks, hostLifeLockName(dbName, holder), RETRY_MS, clock);
 }
 
 /**

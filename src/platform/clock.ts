@@ -43,11 +43,13 @@ export function nextTask(): Promise<void> {
   });
 }
 
-/** The result of `work`; rejects if it takes longer than `ms`. */
-export async function inTime<T>(work: Promise<T>, ms: number, clock: Clock = systemClock): Promise<T> {
+const late = (ms: number): Error => new Error(`It took more than ${ms} ms`);
+
+/** The result of `work`; rejects with `error` if it takes longer than `ms`. */
+export async function inTime<T>(work: Promise<T>, ms: number, clock = systemClock, error = late): Promise<T> {
   const ended = new AbortController();
   const tooLong = clock.after(ms, ended.signal).then(() => {
-    throw new Error(`It took more than ${ms} ms`);
+    throw error(ms);
   });
   try {
     return await Promise.race([work, tooLong]);

@@ -1,3 +1,5 @@
+import { abortWith } from "./abort.js";
+import type { Clock } from "./clock.js";
 import { inProcessLockManager, type LockManagerLike } from "./in-process-locks.js";
 
 /** A lock that this context holds. */
@@ -14,6 +16,21 @@ export interface Lives {
   hold(name: string): Promise<HeldLock>;
   /** Resolves `true` when nobody holds the lock exclusively, `false` when `signal` aborted first. */
   whenFree(name: string, signal: AbortSignal): Promise<boolean>;
+}
+
+/** Whether nobody holds the lock at some time within `ms`; false when one of `signals` aborts before. */
+export async function freeWithin(
+  lives: Lives,
+  name: string,
+  ms: number,
+  clock: Clock,
+  ...signals: readonly AbortSignal[]
+): Promise<boolean> {
+  const waiting = abortWith(...signals);
+  void clock.after(ms, waiting.signal).then(() => waiting.abort());
+  const isFree = await lives.whenFree(name, waiting.signal);
+  waiting.abort();
+  return isFree;
 }
 
 /** Locks that contexts compete for. Requests must be answered at once; none may queue. */

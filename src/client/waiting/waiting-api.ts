@@ -1,4 +1,5 @@
 import { take, type Observable } from "rxjs";
+import { onAbort } from "../../platform/abort.js";
 import { RunnerError } from "../../run/errors.js";
 import type { WaitingRun } from "../../wire/waiting-shapes.js";
 import type { HostLink } from "../host-link.js";
@@ -44,7 +45,7 @@ export function waitingApi(link: HostLink): WaitingApi {
           const reading = read(threadId, isHostGone)
             .pipe(take(1))
             .subscribe({ next: resolve, error: reject, complete });
-          settled.addEventListener("abort", () => reading.unsubscribe(), { once: true });
+          onAbort(settled, () => reading.unsubscribe());
         });
       }),
     move: (threadId, runId, before) => link.call("moveWaiting", { threadId, runId, before }),
