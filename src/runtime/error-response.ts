@@ -41,9 +41,7 @@ export function errorResponse(error: unknown, failure = "Failed to run agent"): 
   const { code, details } = error;
   const status = STATUS[code] ?? 500;
   const { threadId, runId, agentId, interruptIds } = details;
-  const where = {
-    ...defined({ threadId, runId, interruptIds }),
-  };
+  const where = defined({ threadId, runId, interruptIds });
   if (code === "unknown-agent") {
     const message = `Agent '${String(agentId)}' does not exist`;
     return json({ error: "Agent not found", message }, status);

@@ -2,7 +2,7 @@ import { EventType, omitOptionalNulls } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
 import { abortWith } from "../../platform/abort.js";
 import { systemClock, type Clock } from "../../platform/clock.js";
-import { invalidInput, RunnerError } from "../../run/errors.js";
+import { RunnerError } from "../../run/errors.js";
 import type { Cursor } from "../../run/types.js";
 import { sizeOf } from "../../run/size.js";
 import { joined } from "../../wire/read-body.js";
@@ -49,13 +49,9 @@ const LARGE = 256 * 1024;
  * Cancelling the body calls the source's `return()` at once, without waiting for it.
  *
  * @param source batches of events, in order
- * @throws RunnerError `invalid-input` for an invalid `keepAliveMs`
  */
 export function sseResponse(source: AsyncIterable<readonly SseEvent[]>, options: SseOptions): Response {
-  const { keepAliveMs, readerTimeoutMs = 0, map, clock = systemClock } = options;
-  if (!(keepAliveMs >= 0)) {
-    throw invalidInput("keepAliveMs", "keepAliveMs must be 0 or more");
-  }
+  const { keepAliveMs, readerTimeoutMs = 0, map, failed, clock = systemClock } = options;
   const headers = new Headers(options.headers);
   headers.set("Content-Type", "text/event-stream");
   // Compression in front of it would hold events back until it has enough of them.
@@ -63,10 +59,10 @@ export function sseResponse(source: AsyncIterable<readonly SseEvent[]>, options:
   // Otherwise proxies (nginx) delay events until a buffer is full.
   headers.set("X-Accel-Buffering", "no");
   const body = new EventBody(source, {
-    map: map ?? ((event) => event),
+    map,
     keepAliveMs: keepAliveMs === 0 ? Infinity : keepAliveMs,
     readerTimeoutMs: readerTimeoutMs === 0 ? Infinity : readerTimeoutMs,
-    failed: options.failed,
+    failed,
     clock,
   });
   // Without its own buffer the stream pulls only while it is read.
@@ -115,7 +111,7 @@ function* encodedPieces(event: SseEvent): Generator<Uint8Array, void> {
 const lineOf = ({ cursor }: SseEvent): string => `${cursor === undefined ? "" : `id: ${formatCursor(cursor)}\n`}data: `;
 
 interface BodyOptions {
-  readonly map: (event: BaseEvent) => BaseEvent;
+  readonly map: SseOptions["map"];
   readonly keepAliveMs: number;
   readonly readerTimeoutMs: number;
   readonly failed: SseOptions["failed"];
@@ -287,9 +283,9 @@ class EventBody implements UnderlyingDefaultSource<Uint8Array> {
     this.#rest = done === true ? undefined : { piece: value, more };
   }
 
-  #mapped({ event, cursor }: SseEvent): SseEvent {
-    const mapped = this.#options.map(event);
-    return cursor === undefined ? { event: mapped } : { event: mapped, cursor };
+  #mapped(given: SseEvent): SseEvent {
+    const { map } = this.#options;
+    return map === undefined ? given : { ...given, event: map(given.event) };
   }
 
   #note({ event: { type } }: SseEvent): void {

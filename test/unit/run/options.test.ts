@@ -177,6 +177,8 @@ describe("a value of another kind is refused, where it would lift a bound or be 
     ["protocol", "https", (protocol) => createNodeHandler(handler, { protocol })],
     ["readerTimeoutSeconds", null, (readerTimeoutSeconds) => createNodeHandler(handler, { readerTimeoutSeconds })],
     ["readerTimeoutSeconds", null, (readerTimeoutSeconds) => new AgentRuntime({ agents, readerTimeoutSeconds })],
+    ["sseKeepAliveIntervalSeconds", -1, (given) => new AgentRuntime({ agents, sseKeepAliveIntervalSeconds: given })],
+    ["sseKeepAliveIntervalSeconds", NaN, (given) => new AgentRuntime({ agents, sseKeepAliveIntervalSeconds: given })],
     ["maxBodyBytes", "4096", (maxBodyBytes) => new AgentRuntime({ agents, maxBodyBytes })],
     ["openTimeoutMs", NaN, (openTimeoutMs) => new AgentRuntime({ agents, openTimeoutMs })],
     ["openTimeoutMs", "x", (openTimeoutMs) => new IndexedDBAgentRunner({ openTimeoutMs })],
