@@ -1,5 +1,5 @@
 import { checkKind, checkNames, type Names } from "../run/options.js";
-import { checkBasePath, isBelow } from "../wire/base-path.js";
+import { checkBelowRoot, isBelow } from "../wire/base-path.js";
 import type { RuntimeConnection } from "./connect-runtime.js";
 
 /** Where `fetch` is replaced: a window, or what stands in for one. */
@@ -43,7 +43,7 @@ export function installRuntimeFetch(
   checkKind("runtime", runtime, ["fetch"]);
   checkNames(options, NAMES, { of: "installRuntimeFetch", isRequired: true });
   const { basePath, target = globalThis } = options;
-  const path = checkBasePath(basePath);
+  const path = checkBelowRoot(basePath);
   const before = Object.getOwnPropertyDescriptor(target, "fetch");
   const original = target.fetch;
   const replacement: Replacement = { isOn: true, before };

@@ -29,7 +29,7 @@ export async function runtimeFetch(
 ): Promise<Response> {
   checkNames(options, { basePath: true }, { of: "fetch" });
   const { basePath = "" } = options;
-  const path = basePath === "" ? "" : checkBasePath(basePath);
+  const path = checkBasePath(basePath);
   const { method, signal } = request;
   try {
     const relayed = await toRelayed(request, path);

@@ -3,12 +3,12 @@ import { invalidInput } from "../run/errors.js";
 import { checkRun } from "../wire/checks.js";
 import type { RunRequest } from "../wire/shapes.js";
 import type { CallShape, Names, QueryTypes } from "./call-request.js";
-import { decoded } from "./http/segments.js";
+import { idsIn } from "./http/segments.js";
 import type { Admitted } from "./request.js";
 
 /** A run as the middleware rewrote it. Errors: RunnerError `invalid-input` if it made another call of it. */
 export async function rewrittenRun(request: Admitted, asked: RunRequest): Promise<RunRequest> {
-  const { agentId = "" } = idsIn(request, "POST", "agent/:agentId/run") ?? otherRoute();
+  const { agentId = "" } = idsOf(request, "POST", "agent/:agentId/run") ?? otherRoute();
   // The host works out which of the rewritten messages are new.
   const { persistedInputMessages: _asked, ...others } = asked;
   const { persistedInputMessages: _seen, ...input } = (await bodyOf(request)) as RunAgentInput & // checked below, and
@@ -19,9 +19,9 @@ export async function rewrittenRun(request: Admitted, asked: RunRequest): Promis
 
 /** The thread to read as the middleware rewrote it. Errors: as {@link rewrittenRun}. */
 export async function rewrittenThread(request: Admitted): Promise<string> {
-  const read = idsIn(request, "GET", "threads/:threadId/events");
+  const read = idsOf(request, "GET", "threads/:threadId/events");
   if (read?.threadId !== undefined) return read.threadId;
-  if (idsIn(request, "POST", "agent/:agentId/connect") === undefined) return otherRoute();
+  if (idsOf(request, "POST", "agent/:agentId/connect") === undefined) return otherRoute();
   const { threadId: another } = (await bodyOf(request)) as { readonly threadId?: unknown };
   return typeof another === "string" && another !== "" ? another : otherRoute();
 }
@@ -33,7 +33,7 @@ export async function rewrittenCall<G>(
   { method, path }: { readonly method: string; readonly path: string },
   given: G,
 ): Promise<unknown> {
-  const ids = idsIn(request, method, path) ?? otherRoute();
+  const ids = idsOf(request, method, path) ?? otherRoute();
   const body = (): Promise<object> => bodyOf(request);
   if (made !== undefined) return made(ids, body, given);
   if (given === undefined) return given;
@@ -65,24 +65,10 @@ function valueIn(text: string, type: QueryTypes[string]): unknown {
   }
 }
 
-/**
- * The ids in the path of a request.
- *
- * @param path parts that begin with ":" stand for ids
- * @returns undefined if it is another request
- */
-function idsIn(request: Admitted, method: string, path: string): Names | undefined {
+/** The ids in the path of a request; undefined if it is another request than that of this method and path. */
+function idsOf(request: Admitted, method: string, path: string): Names | undefined {
   const { url, method: made } = request.request();
-  const parts = new URL(url).pathname.slice(1).split("/");
-  const route = path.split("/");
-  if (made !== method || parts.length !== route.length) return undefined;
-  const ids: Record<string, string> = {};
-  for (const [at, expected] of route.entries()) {
-    const part = decoded(parts[at]!);
-    if (!part || (!expected.startsWith(":") && part !== expected)) return undefined;
-    if (expected.startsWith(":")) ids[expected.slice(1)] = part;
-  }
-  return ids;
+  return made === method ? idsIn(new URL(url).pathname.slice(1).split("/"), path.split("/")) : undefined;
 }
 
 async function bodyOf(request: Admitted): Promise<object> {

@@ -4,7 +4,7 @@ import { defaultLocks, type Lives } from "../platform/locks.js";
 import { serviceWorkerLifeLockName } from "../platform/names.js";
 import { RunnerError } from "../run/errors.js";
 import { checkNames, type Names } from "../run/options.js";
-import { checkBasePath, isBelow } from "../wire/base-path.js";
+import { checkBelowRoot, isBelow } from "../wire/base-path.js";
 import { errorResponse } from "../wire/error-response.js";
 import { refusalOf, toRelayed, triesOf, type RelayedRequest } from "../wire/relayed-request.js";
 import { askClient, type AskOptions, type Asked } from "./ask-client.js";
@@ -54,7 +54,7 @@ export function relayRuntime(
 ): () => void {
   checkNames(options, NAMES, { of: "relayRuntime", isRequired: true });
   const { basePath, timeoutMs = 2_000 } = options;
-  const path = checkBasePath(basePath);
+  const path = checkBelowRoot(basePath);
   const relay = new Relay(scope, path, timeoutMs);
   const listen = (event: RelayFetchEvent): void => {
     if (!isBelow(new URL(event.request.url), path, scope.location.origin)) return;

@@ -1,20 +1,33 @@
 import { invalidInput } from "../run/errors.js";
+import { parseUrl } from "./parse-url.js";
 
 /** Only for parsing the path. */
 const SOME_ORIGIN = "http://origin.invalid";
 
 /**
- * Normalises the path below which requests go to the runtime: as in a parsed URL, without a trailing slash.
+ * Normalizes the path that routes begin with, as a URL parser does, without a trailing "/": "" or "/api/copilotkit".
  *
- * @throws RunnerError `invalid-input`; also for "/", because the page's own files are below it
+ * @param basePath "", "/", or a path that begins with "/"
+ * @throws RunnerError `invalid-input` if it is not a path
  */
 export function checkBasePath(basePath: unknown): string {
-  // "//" and "/\" start another origin.
-  if (typeof basePath === "string" && /^\/(?![/\\])[^?#]*$/.test(basePath)) {
-    const { pathname } = new URL(basePath, SOME_ORIGIN);
-    const path = pathname.replace(/\/+$/, "");
-    if (path !== "") return path;
+  const url = typeof basePath === "string" && /^(\/|$)/.test(basePath) ? parseUrl(basePath, SOME_ORIGIN) : undefined;
+  const path = url?.pathname.replace(/\/+$/, "");
+  // "//host" and "/\host" name another host; "?" and "#" end the path.
+  if (path === undefined || path.includes("//") || url?.href !== `${SOME_ORIGIN}${url?.pathname}`) {
+    throw invalidInput("basePath", 'basePath must be "" or a path that begins with "/"');
   }
+  return path;
+}
+
+/**
+ * The same where the page's own files are at the root.
+ *
+ * @throws RunnerError `invalid-input`; also for "" and "/"
+ */
+export function checkBelowRoot(basePath: unknown): string {
+  const path = checkBasePath(basePath);
+  if (path !== "") return path;
   throw invalidInput("basePath", 'basePath must be a path of the origin below "/", like "/api/agents"');
 }
 
@@ -22,7 +35,7 @@ export function checkBasePath(basePath: unknown): string {
  * Whether a parsed URL is `basePath` or below it, in this origin. Parsing has resolved every spelling of `..`; any other
  * percent-encoding is a different path.
  *
- * @param basePath from {@link checkBasePath}
+ * @param basePath from {@link checkBelowRoot}
  */
 export function isBelow(url: URL, basePath: string, origin: string): boolean {
   if (url.origin !== origin) return false;

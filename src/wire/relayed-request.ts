@@ -4,6 +4,7 @@ import { checkBasePath } from "./base-path.js";
 import { errorResponse } from "./error-response.js";
 import { parseUrl } from "./parse-url.js";
 import { readBody } from "./read-body.js";
+import { isToken } from "./token.js";
 
 /** A `Request` as data, on its way to the host. */
 export interface RelayedRequest {
@@ -68,9 +69,6 @@ async function bodyOf(request: Request, maxBodyBytes: number): Promise<ArrayBuff
   throw new RunnerError("invalid-input", { field: "body", maxBodyBytes }, { message });
 }
 
-/** https://www.rfc-editor.org/rfc/rfc9110#name-tokens */
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-
 function refuse(field: string, must: string): never {
   throw invalidInput(field, `${field} must ${must}`);
 }
@@ -86,7 +84,7 @@ export function checkRelayed(data: unknown): RelayedRequest {
     keyof RelayedRequest,
     unknown
   >;
-  if (typeof method !== "string" || !TOKEN.test(method)) return refuse("method", "be a token");
+  if (!isToken(method)) return refuse("method", "be a token");
   if (body !== undefined && (method === "GET" || method === "HEAD")) refuse("body", `be absent for ${method}`);
   if (serviceWorkerId !== undefined && (typeof serviceWorkerId !== "string" || serviceWorkerId === "")) {
     refuse("serviceWorkerId", "be a string that is not empty");
@@ -96,7 +94,7 @@ export function checkRelayed(data: unknown): RelayedRequest {
     url: checkUrl(url),
     method,
     headers: checkHeaders(headers),
-    basePath: basePath === "" ? "" : checkBasePath(basePath),
+    basePath: checkBasePath(basePath),
     ...(body !== undefined && { body: checkBody(body) }),
     ...defined({ serviceWorkerId, clientId }),
   };

@@ -1,6 +1,7 @@
 import { invalidInput } from "../../run/errors.js";
 import { checkNames, FLAG, type Check, type Elsewhere, type Names } from "../../run/options.js";
 import { parseUrl } from "../../wire/parse-url.js";
+import { isToken } from "../../wire/token.js";
 
 /** What pages of other origins may do. Absent or false: no CORS headers; `true` is `{}`. */
 export interface CorsOptions {
@@ -33,10 +34,6 @@ export interface Cors {
 
 const METHODS = ["GET", "HEAD", "POST", "PATCH", "DELETE"] as const;
 
-/** A token: the syntax of methods and header names. https://www.rfc-editor.org/rfc/rfc9110#name-tokens */
-const TOKEN = /^[\w!#$%&'*+.^`|~-]+$/;
-
-const isToken = (given: unknown): boolean => typeof given === "string" && TOKEN.test(given);
 const TOKENS: Check = [(given) => Array.isArray(given) && given.every(isToken), "a list of names"];
 
 const NAMES: Names<CorsOptions> = {

@@ -4,6 +4,7 @@ import { invalidInput } from "../../run/errors.js";
 import { loaded } from "../../run/loaded.js";
 import { checkNames, type Elsewhere, type Names } from "../../run/options.js";
 import { LocalAgentRunner } from "../../runner/local-agent-runner.js";
+import { checkBasePath } from "../../wire/base-path.js";
 import { coreOf, type AgentRuntime } from "../agent-runtime.js";
 import type { RuntimeCore } from "../core.js";
 import { HOOKS_ELSEWHERE } from "../hooks-elsewhere.js";
@@ -17,7 +18,7 @@ import { createCors, type Cors, type CorsOptions } from "./cors.js";
 import { describeAgents } from "./describe-agents.js";
 import { hostCheck, hostRefused, type AllowedHosts } from "./hosts.js";
 import { json, notFound } from "./responses.js";
-import { checkBasePath, matchRoute, refuseMethod, type Route, type RouteName } from "./routes.js";
+import { matchRoute, refuseMethod, type Route, type RouteName } from "./routes.js";
 import { envelopeElsewhere, envelopeMethod, openEnvelope, type Opened } from "./single-endpoint.js";
 import * as threads from "./thread-endpoints.js";
 

@@ -1,7 +1,5 @@
-import { invalidInput } from "../../run/errors.js";
 import { badRequest, methodNotAllowed } from "./responses.js";
-import { decoded, isSegment } from "./segments.js";
-import { parseUrl } from "../../wire/parse-url.js";
+import { idsIn, isSegment } from "./segments.js";
 
 export type OfAgent = { readonly agentId: string };
 export type OfThread = { readonly threadId: string };
@@ -51,29 +49,6 @@ const RESERVED = "threads/subscribe";
 const WORDS: readonly string[] = ["clear", "subscribe"];
 
 /**
- * Normalizes the base path as a URL parser does, without a trailing "/": "" or "/api/copilotkit".
- *
- * @param basePath "", "/", or a path that begins with "/"
- * @throws RunnerError `invalid-input` if it is not a path
- */
-export function checkBasePath(basePath: string): string {
-  const origin = "http://localhost";
-  const url = parseUrl(basePath, origin);
-  const path = url?.pathname.replace(/\/$/, "");
-  if (
-    path === undefined ||
-    !/^(\/|$)/.test(basePath) ||
-    path.includes("//") ||
-    // "//host" and "/\host" name another host; "?" and "#" end the path.
-    url!.href !== `${origin}${url!.pathname}`
-  ) {
-    const message = 'basePath must be "" or a path that begins with "/"';
-    throw invalidInput("basePath", message);
-  }
-  return path;
-}
-
-/**
  * The route of a path.
  *
  * CopilotKit matches the end of a path, so `/base/anything/agent/a/run` runs an agent there. Here the whole path must
@@ -83,7 +58,7 @@ export function checkBasePath(basePath: string): string {
  * decoding: the thread with the id "clear" is `/threads/%63lear`.
  *
  * @param pathname the path of a parsed URL
- * @param basePath what {@link checkBasePath} returned
+ * @param basePath what `checkBasePath` returned
  * @returns undefined if no route matches
  * @throws Response 400 for an id that is "." or "..", or contains a backslash
  */
@@ -94,36 +69,19 @@ export function matchRoute(pathname: string, basePath: string): Route | undefine
   const segments = path.split("/");
   for (const [name, { pattern }] of Object.entries(ROUTES)) {
     const ids = idsIn(segments, pattern);
+    if (ids === undefined) continue;
+    // After all fixed segments matched: an unknown route is 404, not 400.
+    if (!Object.values(ids).every(isSegment)) throw badRequest();
     // Each pattern has exactly the ids of its route.
-    if (ids !== undefined) return { name, ...ids } as Route;
+    return { name, ...ids } as Route;
   }
   return undefined;
-}
-
-function idsIn(segments: readonly string[], pattern: readonly string[]): Record<string, string> | undefined {
-  if (segments.length !== pattern.length) return undefined;
-  const ids: Record<string, string> = {};
-  for (const [at, expected] of pattern.entries()) {
-    const segment = segments[at]!;
-    if (expected.startsWith(":")) {
-      if (segment === "") return undefined;
-      ids[expected.slice(1)] = segment;
-    } else if (segment !== expected) return undefined;
-  }
-  // After all fixed segments matched: an unknown route is 404, not 400.
-  for (const [name, segment] of Object.entries(ids)) {
-    const id = decoded(segment);
-    if (id === undefined) return undefined;
-    if (!isSegment(id)) throw badRequest();
-    ids[name] = id;
-  }
-  return ids;
 }
 
 /**
  * The path of a route, the inverse of {@link matchRoute}.
  *
- * @param basePath what {@link checkBasePath} returned
+ * @param basePath what `checkBasePath` returned
  * @returns undefined if an id cannot be part of a path, see {@link isSegment}
  */
 export function pathOf(route: Route, basePath: string): string | undefined {

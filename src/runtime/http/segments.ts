@@ -23,3 +23,23 @@ export function decoded(segment: string): string | undefined {
     return undefined;
   }
 }
+
+/**
+ * The ids in a path, decoded. Fixed segments are compared before decoding.
+ *
+ * @param pattern segments; one that begins with ":" is a placeholder for an id
+ * @returns undefined for a path of another form, or if an id is empty or malformed
+ */
+export function idsIn(segments: readonly string[], pattern: readonly string[]): Record<string, string> | undefined {
+  if (segments.length !== pattern.length) return undefined;
+  const ids: Record<string, string> = {};
+  for (const [at, expected] of pattern.entries()) {
+    const segment = segments[at]!;
+    if (expected.startsWith(":")) {
+      const id = decoded(segment);
+      if (!id) return undefined;
+      ids[expected.slice(1)] = id;
+    } else if (segment !== expected) return undefined;
+  }
+  return ids;
+}

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { checkBasePath, isBelow } from "../../../src/wire/base-path.js";
+import { checkBelowRoot, isBelow } from "../../../src/wire/base-path.js";
 import { checkRelayed, MAX_BODY_BYTES, refusalOf, toRelayed } from "../../../src/wire/relayed-request.js";
 import { counting, requestOf } from "./relay-kit.js";
 
@@ -84,7 +84,7 @@ describe("a base path", () => {
     ["/a b", "/a%20b"],
     ["/x/../api", "/api"],
   ])("%s is %s", (given, path) => {
-    expect(checkBasePath(given)).toBe(path);
+    expect(checkBelowRoot(given)).toBe(path);
   });
 
   test.each([
@@ -93,6 +93,7 @@ describe("a base path", () => {
     "//",
     "//site.test/api",
     "/\\site.test",
+    "/\t/site.test/api",
     "api",
     "http://site.test/api",
     "/a?b",
@@ -100,7 +101,7 @@ describe("a base path", () => {
     "/a/..",
     1,
   ])("%s is none", (given) => {
-    expect(() => checkBasePath(given)).toThrow(expect.objectContaining({ code: "invalid-input" }));
+    expect(() => checkBelowRoot(given)).toThrow(expect.objectContaining({ code: "invalid-input" }));
   });
 
   test.each([

@@ -1,13 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  checkBasePath,
-  matchRoute,
-  methodsOf,
-  pathOf,
-  refuseMethod,
-  type Route,
-} from "../../../../src/runtime/http/routes.js";
+import { matchRoute, methodsOf, pathOf, refuseMethod, type Route } from "../../../../src/runtime/http/routes.js";
+import { checkBasePath } from "../../../../src/wire/base-path.js";
 import { times } from "../../property.js";
 import { expectRefusal, refusal, told } from "./kit.js";
 
@@ -195,6 +189,7 @@ test.each([
   ["/", ""],
   ["/api", "/api"],
   ["/api/", "/api"],
+  ["/api//", "/api"],
   ["/api/copilotkit", "/api/copilotkit"],
   ["/ä b", "/%C3%A4%20b"],
   ["/a/../b", "/b"],
