@@ -1,5 +1,6 @@
 import { abortWith } from "../platform/abort.js";
 import { ringOrSilence } from "../platform/bell.js";
+import { inTime } from "../platform/clock.js";
 import { isAnswer, isThatRun } from "../run/interrupts.js";
 import { RunnerError } from "../run/errors.js";
 import { asKnown } from "../run/input-plan.js";
@@ -221,11 +222,7 @@ export class Admissions {
   }
 
   private async writtenDown(thread: ThreadSync): Promise<void> {
-    const { clock } = this.of.parts;
-    const until = abortWith(this.of.closed);
-    void clock.after(CLAIM_MS, until.signal).then(() => until.abort());
-    await Promise.race([thread.settled(), clock.after(CLAIM_MS, until.signal)]);
-    until.abort();
+    await inTime(thread.settled(), CLAIM_MS, this.of.parts.clock).catch(quiet);
   }
 }
 

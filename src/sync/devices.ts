@@ -1,5 +1,5 @@
 import { filter, map, type Observable } from "rxjs";
-import { abortWith } from "../platform/abort.js";
+import { abortWith, onAbort } from "../platform/abort.js";
 import type { Clock } from "../platform/clock.js";
 import { isRecord } from "../run/json.js";
 import type { DeviceName } from "../storage/devices.js";
@@ -94,14 +94,10 @@ export class Devices {
     });
     this.ended = abortWith(signal);
     const { signal: ended } = this.ended;
-    ended.addEventListener(
-      "abort",
-      () => {
-        hearing.unsubscribe();
-        online.unsubscribe();
-      },
-      { once: true },
-    );
+    onAbort(ended, () => {
+      hearing.unsubscribe();
+      online.unsubscribe();
+    });
     void this.beat(ended);
   }
 

@@ -1,4 +1,4 @@
-import { abortWith } from "../platform/abort.js";
+import { abortWith, onAbort } from "../platform/abort.js";
 import type { Listed, ThreadRecord } from "./sync-database.js";
 
 /** What the tabs are told of a live run that another device writes, while the thread is read again. */
@@ -37,10 +37,7 @@ export class Restoring {
   ) {
     this.over = abortWith(signal);
     const { signal: over } = this.over;
-    this.done = new Promise((resolve) => {
-      if (over.aborted) resolve();
-      else over.addEventListener("abort", () => resolve(), { once: true });
-    });
+    this.done = new Promise((resolve) => onAbort(over, resolve));
   }
 
   get told(): string {

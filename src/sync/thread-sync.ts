@@ -1,5 +1,5 @@
 import { abortWith } from "../platform/abort.js";
-import { Bell } from "../platform/bell.js";
+import { Bell, ringOrSilence } from "../platform/bell.js";
 import { inTime } from "../platform/clock.js";
 import { messageOf } from "../run/errors.js";
 import type { FedRun } from "../run/run-feed.js";
@@ -346,9 +346,7 @@ export class ThreadSync {
         this.working = undefined;
         return;
       }
-      const looked = abortWith(signal);
-      await Promise.race([this.bell.wait(seen, looked.signal), parts.clock.after(LOOK_MS, looked.signal)]);
-      looked.abort();
+      await ringOrSilence(this.bell, seen, parts.clock, LOOK_MS, signal);
     }
   }
 

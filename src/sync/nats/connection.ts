@@ -1,8 +1,9 @@
 import type { ConnectionOptions } from "@nats-io/nats-core";
 import { BehaviorSubject, type Observable } from "rxjs";
-import { abortWith, sharedController } from "../../platform/abort.js";
-import { Bell } from "../../platform/bell.js";
+import { abortWith, onAbort, sharedController } from "../../platform/abort.js";
+import { Bell, ringOrSilence } from "../../platform/bell.js";
 import { browserNetwork, type Network } from "../../platform/network.js";
+import { messageOf } from "../../run/errors.js";
 import type { SpaceState } from "../space.js";
 import { isForbidden, isRefused } from "./errors.js";
 import { authenticatorOf, type NatsSpaceOptions } from "./options.js";
@@ -157,19 +158,10 @@ export class Connection {
 
   /** Until the next attempt: at once when the network has changed. */
   private async pause(failures: number): Promise<void> {
-    const waiting = abortWith(this.closed.signal);
-    const { count } = this.bell;
-    const over = this.logOptions.clock.after(backoffMs(failures, Math.random()), waiting.signal);
-    await Promise.race([over, this.bell.wait(count, waiting.signal)]);
-    waiting.abort();
+    const ms = backoffMs(failures, Math.random());
+    await ringOrSilence(this.bell, this.bell.count, this.logOptions.clock, ms, this.closed.signal);
   }
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-function aborted(signal: AbortSignal): Promise<undefined> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve(undefined);
-    else signal.addEventListener("abort", () => resolve(undefined), { once: true });
-  });
-}
+const aborted = (signal: AbortSignal): Promise<undefined> =>
+  new Promise((resolve) => onAbort(signal, () => resolve(undefined)));
