@@ -78,6 +78,12 @@ export interface Shown {
   readonly forget?: boolean;
 }
 
+export interface LivePrelude {
+  readonly events: BaseEvent[];
+  /** There are messages before those that it shows. */
+  readonly earlier: boolean;
+}
+
 /** The message that a repeated start belongs to. */
 function ownerOf(fold: Fold, { kind, start }: Started): Message | undefined {
   switch (kind) {
@@ -97,7 +103,7 @@ function ownerOf(fold: Fold, { kind, start }: Started): Message | undefined {
  * The part of a live run's messages that a snapshot shows. It includes what is open, because its deltas continue, and what
  * the run has added at the end.
  */
-export function shownOf({ fold, open }: RunView, limit: number | undefined): MessagePart {
+function shownOf({ fold, open }: RunView, limit: number | undefined): MessagePart {
   const { messages } = fold;
   const { touched } = fold.list;
   if (limit === undefined) return { messages, earlier: false };
@@ -123,10 +129,10 @@ export function shownOf({ fold, open }: RunView, limit: number | undefined): Mes
  *
  * They share live parts of the fold: copy or serialise them before the fold goes on.
  */
-export function livePrelude(view: RunView, { limit, forget = false }: Shown = {}): BaseEvent[] {
+export function livePrelude(view: RunView, { limit, forget = false }: Shown = {}): LivePrelude {
   const { fold, runStarted } = view;
-  if (runStarted === undefined) return [];
-  const { messages } = shownOf(view, limit);
+  if (runStarted === undefined) return { events: [], earlier: false };
+  const { messages, earlier } = shownOf(view, limit);
   const runId = String(runStarted["runId"]);
   const held = limit === undefined ? fold.list.base : lastOf(fold.list.base, limit).messages;
 
@@ -164,7 +170,7 @@ export function livePrelude(view: RunView, { limit, forget = false }: Shown = {}
     }
   }
 
-  return [
+  const events = [
     withoutMessages(runStarted),
     ...stateSnapshot(fold.state),
     ...lost,
@@ -174,4 +180,5 @@ export function livePrelude(view: RunView, { limit, forget = false }: Shown = {}
     ...view.customs,
     ...starts,
   ];
+  return { events, earlier };
 }

@@ -5,7 +5,7 @@ import { RunnerError } from "../../run/errors.js";
 import type { ThreadBase } from "../../run/input-plan.js";
 import type { ThreadContent } from "../../run/fold.js";
 import { lastSeq } from "../../run/pack.js";
-import { livePrelude, shownOf, type Shown } from "../../run/live-prelude.js";
+import { livePrelude, type LivePrelude, type Shown } from "../../run/live-prelude.js";
 import { addedBy, endOf, type ThreadEnd } from "../../run/message-page.js";
 import { RunView } from "../../run/run-view.js";
 import type { Chunk } from "../../run/types.js";
@@ -13,15 +13,14 @@ import type { Derived, MessageRow, PersistedInput, RunClosing } from "../../stor
 import { withInput } from "./run-input.js";
 
 /** One run as rebuilt from its committed events, on the base that it started from. */
-export class RecordedRun {
-  private readonly view: RunView;
+export class RecordedRun extends RunView {
   private last = -1;
 
   constructor(
     readonly start: ThreadBase,
     private readonly input: PersistedInput,
   ) {
-    this.view = new RunView(start);
+    super(start);
   }
 
   /** Seq of the last applied event; -1 for none. */
@@ -31,12 +30,12 @@ export class RecordedRun {
 
   /** Messages and state so far; live, see {@link Fold}. */
   get content(): ThreadContent {
-    return this.view.fold;
+    return this.fold;
   }
 
   /** There is a message of this id, or will be once the run's input is recorded. */
   has(messageId: string): boolean {
-    if (this.view.fold.list.get(messageId) !== undefined) return true;
+    if (this.fold.list.get(messageId) !== undefined) return true;
     return !this.started && this.input.messages.some(({ id }) => id === messageId);
   }
 
@@ -52,12 +51,12 @@ export class RecordedRun {
 
   /** Its terminal event was applied. */
   get ended(): boolean {
-    return this.view.terminal !== undefined;
+    return this.terminal !== undefined;
   }
 
   applyChunk(chunk: Chunk): void {
     for (const { event } of chunk.entries) {
-      this.view.apply(event.type === EventType.RUN_STARTED ? withInput(event, this.input) : event);
+      this.apply(event.type === EventType.RUN_STARTED ? withInput(event, this.input) : event);
     }
     this.last = lastSeq(chunk);
   }
@@ -68,19 +67,15 @@ export class RecordedRun {
   }
 
   /** Events that bring a reader of {@link before} up to date. A copy: the run may go on. */
-  prelude(shown: Shown = {}): BaseEvent[] {
+  prelude(shown: Shown = {}): LivePrelude {
+    const { events, earlier } = livePrelude(this, shown);
     // Strings are shared: a waiting reader costs no second copy of the thread.
-    return cloneJson(livePrelude(this.view, shown));
-  }
-
-  /** There are messages before those that a prelude of this `limit` shows. */
-  hasEarlier(limit: number | undefined): boolean {
-    return shownOf(this.view, limit).earlier;
+    return { events: cloneJson(events), earlier };
   }
 
   /** The closing record; only of a run that has ended. */
   closing(): RunClosing {
-    const { runStarted, customs, terminal } = this.view;
+    const { runStarted, customs, terminal } = this;
     if (runStarted === undefined || terminal === undefined)
       throw new RunnerError("corrupt-record", { store: "chunks" });
     const { input: _input, ...withoutInput } = runStarted;
@@ -89,7 +84,7 @@ export class RecordedRun {
 
   /** The messages that the run added or changed, with their places, and the state and interrupts after it. */
   derived(): Derived {
-    const { messages, state, interrupts, list } = this.view.fold;
+    const { messages, state, interrupts, list } = this.fold;
     const { touched, rewritten, doubled } = list;
     if (rewritten || doubled) {
       return { messages: messages.map((message) => this.rowOf(message)), rewritten: true, state, interrupts };
@@ -117,7 +112,7 @@ export class RecordedRun {
 
   /** The thread after this run, which has ended. Replaces the base that the run started from and reuses its maps. */
   base(runIndex: number): ThreadBase {
-    const { messages, state, interrupts, list } = this.view.fold;
+    const { messages, state, interrupts, list } = this.fold;
     const rewritten = list.doubled || list.rewritten;
     const runOf = rewritten ? new Map<string, number>() : this.start.runOf;
     const added = rewritten ? new Map<string, number>() : this.start.addedBy;

@@ -331,12 +331,12 @@ async function snapshot(
     const events = holds && settled.length === 0 ? emptyPrelude(threadId, parts.makeId()) : settled;
     return { type: "prelude", events, cursor, live, ...(before.earlier && { earlier: true }) };
   }
-  const shown = { ...(limit !== undefined && { limit }), forget: forget && settled.length === 0 };
+  const shown = view.prelude({ ...(limit !== undefined && { limit }), forget: forget && settled.length === 0 });
   return {
     type: "prelude",
-    events: [...settled, ...view.prelude(shown)],
+    events: [...settled, ...shown.events],
     cursor: { runIndex: run.runIndex, seq: view.seq, epoch: run.epoch },
     live: toLiveRunInfo(refOf(run)),
-    ...(view.hasEarlier(limit) && { earlier: true }),
+    ...(shown.earlier && { earlier: true }),
   };
 }

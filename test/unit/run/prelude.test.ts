@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { times, untilMet } from "../property.js";
 import { closingEvents } from "../../../src/run/finalize.js";
 import { lastOf } from "../../../src/run/message-page.js";
-import { livePrelude, shownOf } from "../../../src/run/live-prelude.js";
+import { livePrelude } from "../../../src/run/live-prelude.js";
 import { settledPrelude } from "../../../src/run/prelude.js";
 import { RunView } from "../../../src/run/run-view.js";
 import { mustBeValid, referenceFold } from "./reference.js";
@@ -84,7 +84,7 @@ describe("prelude of a live run", () => {
         const cut = Math.min(at, events.length - 2) + 1;
         const view = new RunView(stream.base);
         for (const event of events.slice(0, cut)) view.apply(event);
-        const heard = [...structuredClone(livePrelude(view)), ...events.slice(cut)];
+        const heard = [...structuredClone(livePrelude(view).events), ...events.slice(cut)];
 
         const truth = await referenceFold(stream.base, events);
         const history = earlier(stream.base);
@@ -107,12 +107,13 @@ describe("prelude of a live run", () => {
       const view = new RunView(stream.base);
       for (const event of events.slice(0, cut)) view.apply(event);
       const all = structuredClone(view.fold.messages);
-      const prelude = structuredClone(livePrelude(view, { limit }));
+      const shown = livePrelude(view, { limit });
+      const prelude = structuredClone(shown.events);
       const part = prelude.findLast(({ type }) => type === EventType.MESSAGES_SNAPSHOT) as MessagesSnapshotEvent;
       const hidden = all.slice(0, all.length - part.messages.length);
       expect([...hidden, ...part.messages]).toEqual(all);
       expect(part.messages.length).toBeGreaterThanOrEqual(Math.min(limit, all.length));
-      expect(shownOf(view, limit).earlier).toBe(hidden.length > 0);
+      expect(shown.earlier).toBe(hidden.length > 0);
       if (part.messages.length > limit) seen.longer++;
 
       const before = earlier({ ...stream.base, messages: [...lastOf(stream.base.messages, limit).messages] });
@@ -121,7 +122,7 @@ describe("prelude of a live run", () => {
       expect((await referenceFold(NOTHING, [...before, ...prelude])).messages).toEqual(part.messages);
       // Whatever it has read of another branch.
       const left: Message = { id: "left", role: "reasoning", content: "hm" };
-      const anew = structuredClone(livePrelude(view, { limit, forget: true }));
+      const anew = structuredClone(livePrelude(view, { limit, forget: true }).events);
       const held = [left, ...lastOf(stream.base.messages, limit).messages];
       expect((await referenceFold({ ...stream.base, messages: held }, anew)).messages).toEqual(part.messages);
 
@@ -141,7 +142,7 @@ describe("prelude of a live run", () => {
     const messages = Array.from({ length: 100 }, (_, n): Message => ({ id: `b${n}`, role: "assistant", content: "" }));
     const view = new RunView({ ...NOTHING, messages });
     const shown = (limit: number): string[] => {
-      const snapshot = livePrelude(view, { limit }).findLast(({ type }) => type === EventType.MESSAGES_SNAPSHOT);
+      const snapshot = livePrelude(view, { limit }).events.findLast(({ type }) => type === EventType.MESSAGES_SNAPSHOT);
       return (snapshot as MessagesSnapshotEvent).messages.map(({ id }) => id);
     };
     view.apply(started);
@@ -155,11 +156,8 @@ describe("prelude of a live run", () => {
     expect(shown(2)).toEqual(["b95", "b96", "b97", "b98", "b99", "m", "m2", "m3"]);
     view.apply(ended("b95"));
     expect(shown(2)).toEqual(["m", "m2", "m3"]);
-    expect([shownOf(view, 2).earlier, shownOf(view, 103).earlier, shownOf(view, undefined).earlier]).toEqual([
-      true,
-      false,
-      false,
-    ]);
+    const isPart = (limit?: number): boolean => livePrelude(view, limit === undefined ? {} : { limit }).earlier;
+    expect([isPart(2), isPart(103), isPart()]).toEqual([true, false, false]);
   });
 
   test("nothing is written to the events of the run", () => {
@@ -177,7 +175,7 @@ describe("prelude of a live run", () => {
   const after = (events: readonly BaseEvent[], messages: Message[] = []): BaseEvent[] => {
     const view = new RunView({ ...NOTHING, messages });
     for (const event of [started, ...events]) view.apply(event);
-    return livePrelude(view);
+    return livePrelude(view).events;
   };
 
   test("a message under way stands in the snapshot with its content so far, and starts again", () => {

@@ -99,7 +99,7 @@ describe("a client of 0.0.59", () => {
         const cut = Math.min(at, events.length - 2) + 1;
         const view = new RunView({ ...structuredClone(held), interrupts: [] });
         for (const event of structuredClone(events.slice(0, cut))) view.apply(event);
-        const prelude = structuredClone(livePrelude(view));
+        const prelude = structuredClone(livePrelude(view).events);
         // A reasoning that the run itself took away while it was open: such a reader cannot be made to forget it.
         const shown = prelude.findLastIndex(({ type }) => type === EventType.MESSAGES_SNAPSHOT);
         fc.pre(!prelude.slice(0, shown).some(({ type }) => type === EventType.REASONING_MESSAGE_START));
