@@ -1,6 +1,7 @@
 import { createElement, useEffect, useId, useRef, useState, type ReactNode } from "react";
 import type { ThreadListOptions, ThreadSummary } from "../client/index.js";
 import { againAfterErrors } from "../client/read-until-done.js";
+import { defined } from "../platform/defined.js";
 import { useRuntime, useThreads, type ThreadList as Threads } from "../react/index.js";
 import { useStyle } from "./style.js";
 import { LABELS, type ThreadListLabels } from "./thread-labels.js";
@@ -29,11 +30,8 @@ export function ThreadList({ threadId, onOpen, onNew, className, ...given }: Thr
   useStyle();
   const labels = { ...LABELS, ...given.labels };
   const [archived, setArchived] = useState(false);
-  const options = {
-    ...(given.agentId !== undefined && { agentId: given.agentId }),
-    ...(given.limit !== undefined && { limit: given.limit }),
-  };
-  const list = useThreads({ ...options, archived });
+  const { agentId, limit } = given;
+  const list = useThreads({ ...defined({ agentId, limit }), archived });
   const listId = useId();
   const newThread = useRef<HTMLButtonElement>(null);
   const [isMoreFocused, setMoreFocused] = useState(false);

@@ -1,4 +1,5 @@
 import { Subscription } from "rxjs";
+import { defined } from "../../platform/defined.js";
 import { byPlace, type ThreadPlace } from "../../run/thread-order.js";
 import type { ThreadChange, ThreadListQuery, ThreadSummary } from "../../wire/shapes.js";
 import type { RuntimeConnection, ThreadsApi } from "../connect-runtime.js";
@@ -158,12 +159,7 @@ export class ThreadListStore extends Store<ThreadListSnapshot> {
     // Read again, it has about as much as before: what somebody scrolled to is not to go away.
     const limit = oldest === undefined ? Math.max(perPage, Math.min(this.threads.size + 1, MAX_PAGE)) : perPage;
     this.told.clear();
-    const page = await this.api.list({
-      limit,
-      ...(oldest !== undefined && { before: oldest }),
-      ...(agentId !== undefined && { agentId }),
-      ...(archived === true && { archived }),
-    });
+    const page = await this.api.list(defined({ limit, before: oldest, agentId, archived: archived || undefined }));
     if (generation !== this.generation) return;
     // From the beginning: what is not there any more was deleted while nobody told of it.
     if (oldest === undefined) for (const id of this.threads.keys()) if (!this.told.has(id)) this.threads.delete(id);

@@ -1,6 +1,7 @@
 import type { Message, ResumeEntry, State, UserMessage } from "@ag-ui/core";
 import type { RunAgentInput } from "@ag-ui/client";
 import { filter, firstValueFrom, map, merge, Subscription } from "rxjs";
+import { defined } from "../../platform/defined.js";
 import { randomId } from "../../platform/ids.js";
 import { invalidInput, RunnerError } from "../../run/errors.js";
 import { describeFaults, resumeFaults } from "../../run/interrupts.js";
@@ -436,8 +437,7 @@ export class ThreadStore extends Store<ThreadSnapshot> {
       const { resume: _resume, ...kept } = given;
       this.ownRuns.set(runId, kept);
       const offered = withTools(given, this.tools.definitions(agent.agentId));
-      const inTurn = { ...(onBusy !== undefined && { onBusy }), ...(whenOffline !== undefined && { whenOffline }) };
-      const running = agent.runAgent({ ...offered, ...inTurn, runId });
+      const running = agent.runAgent({ ...offered, ...defined({ onBusy, whenOffline }), runId });
       // A run that fails later is told by `run`.
       await firstValueFrom(merge(begun$, running));
       return runId;
