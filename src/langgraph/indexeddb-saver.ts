@@ -18,7 +18,8 @@ import { DEFAULT_DB_NAME, langGraphDbName, userDbName } from "../platform/names.
 import { checkKind, checkNames, CLOCK, ID, LIST, OBJECT, TEXTS, TIMEOUT, USER, type Names } from "../run/options.js";
 import { RunnerError } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
-import { equalJson, isRecord } from "../run/json.js";
+import { isRecord } from "../run/json.js";
+import { sameValue } from "../run/same-value.js";
 import { decoded, isSealed, type PayloadCodec, type PayloadPlace } from "../storage/codec.js";
 import { ENCRYPTION, type EncryptionOption } from "../storage/encryption-option.js";
 import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
@@ -256,9 +257,12 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
 
   /**
    * A whole number and a random fraction: without it, two branches from one checkpoint would give different values the same
-   * version.
+   * version. In a thread of a saver whose versions are texts, it is a text.
    */
   override getNextVersion(current: number | undefined): number {
+    // LangGraph hands on what the checkpoint has.
+    const given: unknown = current;
+    if (typeof given === "string") return textAfter(given) as unknown as number;
     return Math.floor(super.getNextVersion(current)) + Math.random();
   }
 
@@ -349,10 +353,18 @@ function namesTheSame(
   );
 }
 
+/** A version that LangGraph, which compares texts as such, takes for a later one. */
+function textAfter(version: string): string {
+  const digits = /^\d*/.exec(version)![0];
+  const next = String(Number(digits) + 1).padStart(digits.length, "0");
+  // A number of more digits would be the smaller text.
+  return `${next.length > digits.length ? version : next}.${String(Math.random()).slice(2)}`;
+}
+
 /** A filter value of `undefined` matches metadata without that key. */
 const matches = (metadata: object, filter: Readonly<Record<string, unknown>>): boolean =>
   Object.entries(filter).every(([key, value]) =>
-    equalJson(Object.hasOwn(metadata, key) ? (metadata as Record<string, unknown>)[key] : undefined, value),
+    sameValue(Object.hasOwn(metadata, key) ? (metadata as Record<string, unknown>)[key] : undefined, value),
   );
 
 /** Migrates an older checkpoint format as LangGraph does: the sends become a channel. */

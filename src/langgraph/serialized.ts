@@ -33,7 +33,9 @@ export async function deserialize(
   try {
     return await serde.loadsTyped(type, data);
   } catch (error) {
-    throw new RunnerError("corrupt-record", { ...at, cause: String(error) }, { cause: error });
+    // Its message may quote what was decrypted.
+    const { name } = error instanceof Error ? error : { name: typeof error };
+    throw new RunnerError("corrupt-record", { ...at, cause: name }, { cause: error });
   }
 }
 

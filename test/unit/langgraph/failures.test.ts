@@ -1,4 +1,5 @@
 import "fake-indexeddb/auto";
+import { JsonPlusSerializer } from "@langchain/langgraph-checkpoint";
 import { openDB } from "idb";
 import { expect, test } from "vitest";
 import type { IndexedDBSaver } from "../../../src/langgraph/indexeddb-saver.js";
@@ -187,6 +188,18 @@ test.each<[Stores, string, Change]>([
   expect((await saver.getTuple(threadConfig("t")))?.config).toEqual(first);
   await saver.deleteThread("t");
   expect(await countsOf(dbName)).toEqual({ checkpoints: 0, values: 0, writes: 0 });
+});
+
+test("what a serializer says of a value that it cannot read is in no details", async () => {
+  const dbName = freshName();
+  const { second } = await filled(opened(dbName));
+  const serde = new JsonPlusSerializer();
+  serde.loadsTyped = () => Promise.reject(new SyntaxError("Unexpected token in secret"));
+  const refused: unknown = await opened(dbName, { serde })
+    .getTuple(second)
+    .catch((error: unknown) => error);
+  expect(refused).toMatchObject({ code: "corrupt-record", details: { cause: "SyntaxError" } });
+  expect(JSON.stringify(refused)).not.toContain("secret");
 });
 
 test.each<[Stores, string, Change]>([

@@ -1,4 +1,4 @@
-import { INTERRUPT, JsonPlusSerializer } from "@langchain/langgraph-checkpoint";
+import { compareChannelVersions, INTERRUPT, JsonPlusSerializer } from "@langchain/langgraph-checkpoint";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { RunnerError } from "../../../src/run/errors.js";
@@ -106,6 +106,33 @@ export function describeSaver(name: string): void {
         version = left;
       }
     });
+
+    test.each(["2.0.5", "9.0.5", "99", "0009.0.5", "text", ""])(
+      "versions of another saver (%s) are followed by texts that LangGraph takes for later ones",
+      async (other) => {
+        const saver = opened();
+        const config = await saver.put(
+          threadConfig("t"),
+          { ...checkpointOf({ a: 1 }), channel_versions: { a: other } } as never,
+          metadataOf(0),
+          { a: other } as never,
+        );
+        let version = (await saver.getTuple(config))!.checkpoint.channel_versions["a"]!;
+        for (let times = 0; times < 30; times++) {
+          const [left, right] = [saver.getNextVersion(version as never), saver.getNextVersion(version as never)];
+          expect(compareChannelVersions(left, version)).toBe(1);
+          expect(left).not.toBe(right);
+          version = left;
+        }
+        const next = await saver.put(
+          config,
+          { ...checkpointOf({ a: 2 }), channel_versions: { a: version } } as never,
+          metadataOf(1),
+          { a: version } as never,
+        );
+        expect(valuesOf(await saver.getTuple(next))).toEqual({ a: 2 });
+      },
+    );
 
     test("what the graph does with its values after the call is not in what is saved", async () => {
       const saver = opened();
@@ -237,6 +264,19 @@ export function describeSaver(name: string): void {
       expect(await steps({ filter: { step: 3, source: "loop" } })).toEqual([3]);
       expect(await steps({ filter: { constructor: Object } })).toEqual([]);
       expect(await steps({ filter: { writes: undefined } })).toHaveLength(6);
+    });
+
+    test.each([
+      ["maps", new Map([["a", 1]]), new Map([["a", 2]])],
+      ["sets", new Set(["a"]), new Set(["b"])],
+      ["regular expressions", /a/, /b/],
+      ["bytes", new Uint8Array([1]), new Uint8Array([2])],
+    ])("a filter tells %s in the metadata apart", async (_what, own, other) => {
+      const saver = opened();
+      await saver.put(threadConfig("t"), checkpointOf({}), { ...metadataOf(0), own } as never, {});
+      const found = (filter: object) => listOf(saver.list(threadConfig("t"), { filter: { own: filter } }));
+      expect(await found(own)).toHaveLength(1);
+      expect(await found(other)).toEqual([]);
     });
 
     test("a thread that is deleted while it is listed ends the list, and nothing of it is left", async () => {
