@@ -11,6 +11,7 @@ import type {
   SaveIfResult,
 } from "./checkpoint-store.js";
 import {
+  checkCheckpoint,
   checkListQuery,
   checkPruneQuery,
   checkText,
@@ -97,7 +98,9 @@ export class CheckedStore implements LocalCheckpointStore {
     const patch = ownPatch(patchState);
     const source = await this.get(checkpointId);
     if (source === null) throw new RunnerError("unknown-checkpoint", { checkpointId });
-    const forked = forkOf(source, patch, { id: this.#ids(), runId: this.#ids(), timestamp: this.#clock.now() });
+    const as = { id: this.#ids(), runId: this.#ids(), timestamp: this.#clock.now() };
+    // The ids and the time are the caller's.
+    const forked = checkCheckpoint(forkOf(source, patch, as));
     await this.#stored.save(forked);
     return forked.runId;
   }

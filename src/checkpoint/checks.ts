@@ -107,16 +107,20 @@ function own<T>(value: T, field: string): T {
   }
 }
 
+/** @throws RunnerError `invalid-input` */
+export function checkCheckpoint(checkpoint: Checkpoint): Checkpoint {
+  const wrong = wrongField(checkpoint);
+  if (wrong !== undefined) refuse(`checkpoint.${wrong[0]}`, wrong[2]);
+  return checkpoint;
+}
+
 /**
  * @returns a copy
  * @throws RunnerError `invalid-input`
  */
 export function ownCheckpoint(checkpoint: Checkpoint): Checkpoint {
   checkObject("checkpoint", checkpoint);
-  const copy = own(checkpoint, "checkpoint");
-  const wrong = wrongField(copy);
-  if (wrong !== undefined) refuse(`checkpoint.${wrong[0]}`, wrong[2]);
-  return copy;
+  return checkCheckpoint(own(checkpoint, "checkpoint"));
 }
 
 /**

@@ -8,7 +8,7 @@ import type { CheckpointStores, MetadataRecord, OriginRecord, TurnRecord } from 
 export const corrupt = (store: CheckpointStores, at: { checkpointId: string } | { runId: string }): RunnerError =>
   new RunnerError("corrupt-record", { store, ...at });
 
-const isPlaceOf = (place: unknown, timestamp: number): boolean =>
+export const isPlaceOf = (place: unknown, timestamp: number): boolean =>
   Array.isArray(place) && place.length === 2 && place[0] === -timestamp && isCount(-place[1]);
 
 const isMetadata = (record: MetadataRecord): boolean =>

@@ -3,7 +3,7 @@ import { refuseLocked } from "../../storage/indexeddb/keyless.js";
 import type { StoredCheckpoints } from "../checked-store.js";
 import type { CheckpointMetadata } from "../checkpoint.js";
 import type { LineageStep } from "../checkpoint-store.js";
-import { checkMetadata, checkOriginRecord, corrupt, decodeCheckpoint } from "./checks.js";
+import { checkMetadata, checkOriginRecord, corrupt, decodeCheckpoint, isPlaceOf } from "./checks.js";
 import { everyPlace, MOST, placesBetween, toMetadata } from "./places.js";
 import {
   KEYS,
@@ -36,16 +36,22 @@ export const checkpointReads = (
     await refuseLocked(connection, codec, KEYS);
     const newest = await connection.read(["metadata", "states"], async (tx) => {
       const metadata = tx.objectStore("metadata");
-      const id =
+      const at =
         nodeId === undefined
-          ? await metadata.index("run").getKey(everyPlace(runId))
-          : await metadata.index("node").getKey(everyPlace(runId, nodeId));
-      return id === undefined ? undefined : { id, record: await tx.objectStore("states").get(id) };
+          ? await metadata.index("run").openKeyCursor(everyPlace(runId))
+          : await metadata.index("node").openKeyCursor(everyPlace(runId, nodeId));
+      if (at === null) return undefined;
+      const [id, place] = [at.primaryKey, at.key.at(-1)];
+      return { id, place, record: await tx.objectStore("states").get(id) };
     });
     if (newest === undefined) return null;
     const checkpoint = await decodeCheckpoint(codec, newest.id, newest.record);
-    if (checkpoint.runId !== runId || (nodeId !== undefined && checkpoint.nodeId !== nodeId))
-      throw corrupt("states", { checkpointId: newest.id });
+    // What the index has is not encrypted.
+    const isAsIndexed =
+      checkpoint.runId === runId &&
+      (nodeId === undefined || checkpoint.nodeId === nodeId) &&
+      isPlaceOf(newest.place, checkpoint.timestamp);
+    if (!isAsIndexed) throw corrupt("states", { checkpointId: newest.id });
     return checkpoint;
   },
 

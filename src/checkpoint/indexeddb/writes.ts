@@ -1,4 +1,5 @@
 import { randomId } from "../../platform/ids.js";
+import { RunnerError } from "../../run/errors.js";
 import type { PayloadCodec } from "../../storage/codec.js";
 import { quietly } from "../../storage/indexeddb/database-connection.js";
 import { refuseEncrypted } from "../../storage/indexeddb/keyless.js";
@@ -19,7 +20,12 @@ interface Draft {
 }
 
 async function draftOf(codec: PayloadCodec, checkpoint: Checkpoint): Promise<Draft> {
-  const state = { id: checkpoint.id, checkpoint: await codec.encode(checkpoint, placeOfCheckpoint(checkpoint.id)) };
+  const { id } = checkpoint;
+  const encoded = await codec.encode(checkpoint, placeOfCheckpoint(id)).catch((error: unknown) => {
+    if (!RunnerError.is(error, "invalid-input")) throw error;
+    return refuseUnstorable(String(error.details["field"]).replace(/^value/, "checkpoint"), error);
+  });
+  const state = { id, checkpoint: encoded };
   return { metadata: metadataOf(checkpoint), state };
 }
 

@@ -12,8 +12,8 @@ const decoder = new TextDecoder("utf-8", { fatal: true });
 /**
  * A value as bytes. What JSON has no form for is kept as IndexedDB keeps it.
  *
- * Errors: RunnerError `invalid-input` for what has no form at all (a Blob, for example); a DataCloneError as IndexedDB
- * throws it.
+ * Errors: RunnerError `invalid-input` for what has no form at all (a Blob, for example), whose field is where it is in
+ * `value`; a DataCloneError as IndexedDB throws it.
  */
 export function toBytes(value: unknown): { readonly form: number; readonly bytes: Uint8Array<ArrayBuffer> } {
   if (value instanceof Uint8Array && value.buffer instanceof ArrayBuffer) {
@@ -28,8 +28,8 @@ export function toBytes(value: unknown): { readonly form: number; readonly bytes
     const text = stringify(copy, REDUCERS).replace(/[\ud800-\udfff]/gu, escaped);
     return { form: RICH_FORM, bytes: encoder.encode(text) };
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : "unknown";
-    throw invalidInput("value", `A value cannot be encrypted: ${reason}`);
+    const { message: reason, path = "" } = cause as Error & { readonly path?: string }; // a DevalueError, or a RangeError
+    throw invalidInput(`value${path}`, `A value cannot be encrypted: ${reason}`);
   }
 }
 

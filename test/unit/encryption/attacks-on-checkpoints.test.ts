@@ -59,6 +59,18 @@ test.each(ATTACKS)(
   },
 );
 
+test("a checkpoint that somebody has made the newest of its run is refused", async () => {
+  const dbName = freshCheckpoints();
+  const store = openedStore(dbName, { encryption });
+  for (const [n, id] of ["a", "b"].entries()) await store.save(checkpoint(id, { timestamp: n }));
+  const db = await rawOf(`${dbName}.checkpoints`);
+  const metadata = (await db.get("metadata", "a")) as { place: [number, number] };
+  await db.put("metadata", { ...metadata, timestamp: 9, place: [-9, metadata.place[1]] });
+  await expect(store.latest("run")).rejects.toMatchObject({ ...corrupt, details: { checkpointId: "a" } });
+  await expect(store.load("run", "node")).rejects.toMatchObject({ ...corrupt, details: { checkpointId: "a" } });
+  expect(await store.get("b")).toMatchObject({ id: "b" });
+});
+
 test("a checkpoint's earlier form is read in the place of the present one: the whole record is the older one", async () => {
   const dbName = freshCheckpoints();
   const store = openedStore(dbName, { encryption });

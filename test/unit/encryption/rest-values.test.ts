@@ -136,3 +136,10 @@ test("what a codec of one's own has made is left to it, and it is refused beside
   await vi.waitFor(async () => expect(isSealed((await db.get("states", "plain")).checkpoint)).toBe(true));
   expect(await openedStore(dbName, { codec }).get("own")).toEqual(checkpoint("own"));
 });
+
+test("what has no encrypted form is refused with its field, and nothing is written", async () => {
+  const store = openedStore(freshCheckpoints(), { encryption });
+  const refused = { code: "invalid-input", details: { field: "checkpoint.state.scratch.files[0]" } };
+  await expect(store.save(withScratch("a", { files: [new Blob(["x"])] }))).rejects.toMatchObject(refused);
+  expect(await store.list("graph")).toEqual([]);
+});

@@ -135,6 +135,7 @@ test("what cannot be encrypted is refused with what it is, and the run can be en
   await expect(store.append(claim, chunkOf(claim, 0, [event]))).rejects.toMatchObject({
     code: "invalid-input",
     message: expect.stringContaining("cannot be encrypted"),
+    details: { field: "value[0].event.value" },
   });
   expect(await store.settle(claim, settlement(claim, 0))).toBe("settled");
 });
