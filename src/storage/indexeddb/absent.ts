@@ -27,8 +27,8 @@ export const indexedDBAbsent = (
           const isFree = before === undefined ? !isHere : isThread(before) && before.absent === 1;
           if (!isFree) return;
           // Some of its runs may have come.
-          const { runCount = 0, eventCount = 0 } = before ?? {};
-          quietly(tx.objectStore("threads").put({ ...before, ...row, runCount, eventCount }));
+          const { runCount = 0 } = before ?? {};
+          quietly(tx.objectStore("threads").put({ ...before, ...row, runCount }));
         }),
       );
     });

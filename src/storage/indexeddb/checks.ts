@@ -92,7 +92,6 @@ export const isThread = (record: ThreadRecord): boolean =>
   Number.isFinite(record.createdAt) &&
   Number.isFinite(record.updatedAt) &&
   isIndex(record.runCount) &&
-  isIndex(record.eventCount) &&
   isAbsentOr(isIndex, record.bytes) &&
   isAbsentOr(isSet, record.absent) &&
   isAbsentOr(isStatus, record.lastStatus);

@@ -78,20 +78,13 @@ export const indexedDBDevices = (connection: Connection, codec: PayloadCodec): D
       const run = checkRun(await runs.get([threadId, head.activeRunIndex]));
       if (!mayReopen(head, run) || run.runIndex !== runIndex) return undefined;
       if (!(await endsBefore(tx, run, run.closedFrom))) return undefined;
-      const [, epoch, thread] = await Promise.all([
-        refuseEncrypted(tx, codec, KEYS),
-        nextEpoch(tx, head),
-        tx.objectStore("threads").get(threadId),
-      ]);
-      const { eventCount = 0 } = run;
+      const [, epoch] = await Promise.all([refuseEncrypted(tx, codec, KEYS), nextEpoch(tx, head)]);
       const { runId } = toRunRow(run);
       const { closing: _closing, ...row } = storable(reopenedRun(run, epoch));
       quietly(tx.objectStore("chunks").delete(chunksFrom(run, run.closedFrom)));
       deleteDerived(tx, threadId, runIndex);
       quietly(runs.put(row));
       quietly(tx.objectStore("heads").put(reopenedHead(head, toRunRow(run), epoch, holder)));
-      // Its new end counts all of its events again.
-      if (thread !== undefined && isThread(thread)) putThread(tx, thread, { events: -eventCount });
       reopened = { threadId, runIndex, runId, epoch, holder };
       return reopened;
     });
@@ -143,19 +136,6 @@ async function endsBefore(tx: WriteTransaction, { threadId, runIndex }: RunRecor
 function deleteDerived(tx: WriteTransaction, threadId: string, runIndex: number): void {
   quietly(tx.objectStore("messages").delete(runRange(threadId, runIndex, runIndex + 1)));
   quietly(tx.objectStore("states").delete([threadId, runIndex]));
-}
-
-/** What is added to the counts of the thread's row. */
-interface Added {
-  readonly events: number;
-  readonly bytes?: number;
-}
-
-function putThread(tx: WriteTransaction, thread: ThreadRecord, { events, bytes = 0 }: Added): void {
-  const eventCount = Math.max(0, thread.eventCount + events);
-  // Older builds did not count them.
-  const all = thread.bytes === undefined && bytes === 0 ? {} : { bytes: (thread.bytes ?? 0) + bytes };
-  quietly(tx.objectStore("threads").put({ ...thread, eventCount, ...all }));
 }
 
 /** @param given the fingerprint: a run may still be stored with it */
@@ -314,6 +294,6 @@ function touch(
   const row = thread ?? newThread(threadId, Math.min(startedAt, listedAt), listedAt);
   const isNew = replaced === undefined;
   const isEnd = isNew ? activatesNew(head, placed) : placed.activates || replaced.runIndex === head?.activeRunIndex;
-  const events = eventsIn(placed) - (replaced?.eventCount ?? 0);
-  putThread(tx, placedThread(row, placed, title, { isNew, isEnd }), { events, bytes });
+  const listed = placedThread(row, placed, title, { isNew, isEnd });
+  quietly(tx.objectStore("threads").put({ ...listed, bytes: (row.bytes ?? 0) + bytes }));
 }

@@ -63,7 +63,7 @@ export const indexedDBForeignEnds = (
       quietly(tx.objectStore("chunks").put({ ...chunk, epoch }));
       quietly(runs.put(ended));
       if (next !== undefined) await putRecovery(tx, next);
-      await touchThread(tx, threadId, endedAt, status, chunk.firstSeq + chunk.count);
+      await touchThread(tx, threadId, endedAt, status);
     });
     // The thread is free and can be deleted; nothing is known of the run.
     if (unreadable !== undefined) throw corrupt("runs", { threadId, runIndex: unreadable });

@@ -36,6 +36,7 @@ export interface ThreadRecord {
   createdAt: number;
   updatedAt: number;
   runCount: number;
+  /** Older builds refuse a row without it. It is not kept up. */
   eventCount: number;
   /** About how many bytes its ended runs take, since the last cut; older builds did not write it. */
   bytes?: number;

@@ -46,15 +46,12 @@ export async function touchThread(
   threadId: string,
   updatedAt: number,
   lastStatus: SettledStatus,
-  events: number,
   bytes = 0,
 ): Promise<void> {
   const thread = await tx.objectStore("threads").get(threadId);
   if (thread === undefined || !isThread(thread)) return;
-  const eventCount = thread.eventCount + events;
-  const all = (thread.bytes ?? 0) + bytes;
   const listed = { updatedAt: Math.max(thread.updatedAt, updatedAt), lastStatus };
-  quietly(tx.objectStore("threads").put({ ...thread, ...listed, eventCount, bytes: all }));
+  quietly(tx.objectStore("threads").put({ ...thread, ...listed, bytes: (thread.bytes ?? 0) + bytes }));
 }
 
 /** Writes that do nothing to waiting runs do not wait for those that do (L15). */
@@ -161,7 +158,7 @@ export const indexedDBWrites = (
       quietly(tx.objectStore("heads").put(settledHead(head, runIndex, settlement)));
       putDerived(tx, derived);
       if (recovery !== undefined) await putRecovery(tx, recovery);
-      await touchThread(tx, threadId, listedAt, status, chunk.firstSeq + chunk.count, settlement.bytes);
+      await touchThread(tx, threadId, listedAt, status, settlement.bytes);
       return "settled";
     });
   },
