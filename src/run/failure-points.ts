@@ -1,5 +1,3 @@
-import type { RunTransition } from "./life.js";
-
 /**
  * The points between two steps of a run's life at which its host may end, each named for what was just done. After each
  * of them another host must find a thread that works (L8, L9). A run is told of them where it is given a hook for that
@@ -56,19 +54,6 @@ export type FailurePoint =
   | "recovering.locked"
   /** It is settled, the lock is held. */
   | "recovering.settled";
-
-/** The points around each transition of the state machine: before it and after it, as far as there are both. */
-export const POINTS_OF: Readonly<Record<RunTransition["to"], readonly FailurePoint[]>> = {
-  wait: ["claiming.queued"],
-  turn: ["claiming.queued", "claiming.locked"],
-  claimed: ["claiming.locked", "claiming.read", "claiming.fenced", "claiming.told"],
-  refuse: ["claiming.refused"],
-  stop: ["stopping.requested", "stopping.heard", "stopping.aborted", "stopping.stolen"],
-  settle: ["appending.packed", "appending.committed", "appending.published", "settling.decided"],
-  decide: ["settling.drained", "settling.overruled"],
-  settled: ["settling.drained", "settling.committed", "settling.released", "settling.published"],
-  lose: ["losing.lost", "recovering.locked", "recovering.settled"],
-};
 
 /** Is called at each point; what it returns is waited for where that is possible. */
 export type AtFailurePoint = (point: FailurePoint, threadId: string) => void | Promise<void>;

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
-import { type FailurePoint, POINTS_OF } from "../../src/run/failure-points.js";
+import type { FailurePoint } from "../../src/run/failure-points.js";
+import type { RunTransition } from "../../src/run/life.js";
 import { type LabTab, LabTabs, numbers, useBrowser } from "./driver/scripted.js";
 
 const engine = inject("engine");
@@ -9,6 +10,19 @@ beforeEach(() => {
   tabs = new LabTabs(given);
 });
 afterEach(() => tabs.close());
+
+/** The points around each transition of the state machine: before it and after it, as far as there are both. */
+const POINTS_OF: Readonly<Record<RunTransition["to"], readonly FailurePoint[]>> = {
+  wait: ["claiming.queued"],
+  turn: ["claiming.queued", "claiming.locked"],
+  claimed: ["claiming.locked", "claiming.read", "claiming.fenced", "claiming.told"],
+  refuse: ["claiming.refused"],
+  stop: ["stopping.requested", "stopping.heard", "stopping.aborted", "stopping.stolen"],
+  settle: ["appending.packed", "appending.committed", "appending.published", "settling.decided"],
+  decide: ["settling.drained", "settling.overruled"],
+  settled: ["settling.drained", "settling.committed", "settling.released", "settling.published"],
+  lose: ["losing.lost", "recovering.locked", "recovering.settled"],
+};
 
 /** The host that ends itself, and the one that lives on. */
 const VICTIM = "ends-at-point";
