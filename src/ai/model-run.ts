@@ -117,9 +117,8 @@ class ModelRun {
       if (waits) return yield this.finished(waits);
     }
     const last = input.messages.at(-1);
-    const isAttempt = hosted?.attempt !== undefined;
-    const answered =
-      isAttempt && left.length === 0 && last?.role === "assistant" && !last.toolCalls?.length ? last : undefined;
+    const isBegun = last?.role === "assistant" && last.id === hosted?.attempt?.said && !last.toolCalls?.length;
+    const answered = isBegun && left.length === 0 ? last : undefined;
     // The whole answer is in the log, only the end of its run is not.
     if (answered?.metadata?.["finishReason"] !== undefined) {
       return yield this.finished(undefined, await this.output(answered.content ?? ""));

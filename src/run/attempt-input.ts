@@ -56,6 +56,8 @@ export interface AttemptStart {
   readonly messages: readonly Message[];
   /** Calls that were made and have no result, since somebody last wrote; calls of the front end's tools are not among them. */
   readonly started: readonly UnansweredCall[];
+  /** Id of the last message, where it is an answer that the broken run has begun. */
+  readonly said?: string;
 }
 
 export interface AttemptSource {
@@ -89,7 +91,9 @@ export function attemptStart({ messages, broke, frontEndTools, continues, isOwn 
   });
   const unanswered = unansweredIn(real);
   const started = unanswered.filter(({ name }) => !frontEndTools.has(name));
-  if (continues) return { messages: real, started };
+  const last = real.at(-1);
+  const said = last?.role === "assistant" && isOwn(last.id) ? { said: last.id } : {};
+  if (continues) return { messages: real, started, ...said };
   const open = new Set(unanswered.map(({ toolCallId }) => toolCallId));
   const asked = real.flatMap((message) =>
     message.role === "assistant" && isOwn(message.id) ? withoutCalls(message, open) : [message],

@@ -8,10 +8,16 @@ export interface Attempt {
   readonly number: number;
 }
 
+/** What the host tells an agent of an attempt. */
+export interface HostedAttempt extends Attempt {
+  /** Id of the last message, where it is an answer that the broken run has begun, and not one of an earlier run. */
+  readonly said?: string;
+}
+
 /** What the host tells an agent of the run that it executes. */
 export interface HostedRun {
   /** Set where the run goes on with one that broke. */
-  readonly attempt?: Attempt;
+  readonly attempt?: HostedAttempt;
   /**
    * Resolves once everything that the agent has emitted so far is in the log: await it before a side effect that must not
    * happen twice. Errors: the RunnerError for which it cannot be written; then the run is over.
@@ -21,7 +27,7 @@ export interface HostedRun {
 
 /**
  * An agent that goes on from what a broken run left in the log. Its messages then end with what was committed: text that
- * was cut off is the last message (go on under its id), tool calls without a result stand without one (run them again
+ * was cut off is the last message (`attempt.said`: go on under its id), tool calls without a result stand without one (run them again
  * under their `toolCallId`), and results that were recorded are there (do not ask for them again).
  */
 export interface ContinuingAgent {

@@ -45,6 +45,8 @@ export type InputPlan =
       readonly messages: () => readonly Message[];
       /** Events that make these messages of the thread's; none where they are the same. */
       readonly snapshot: readonly BaseEvent[];
+      /** See `HostedAttempt`. */
+      readonly said?: string | undefined;
     };
 
 /** What the entry point knows about a sender beside the request. */

@@ -1,6 +1,6 @@
 import type { AbstractAgent, AgentConfig, BaseEvent, RunAgentInput } from "@ag-ui/client";
 import type { AGUIEvent } from "@ag-ui/core";
-import type { Attempt, ContinuingAgent, HostedRun } from "../run/hosted.js";
+import type { ContinuingAgent, HostedAttempt, HostedRun } from "../run/hosted.js";
 import { AGENT_NAMES, checkKind, checkNames, FUNCTION, TEXTS, type Names } from "../run/options.js";
 import { GeneratorAgent } from "../runner/agent/generator-agent.js";
 
@@ -15,7 +15,7 @@ export interface AgentContext {
    */
   readonly committed: () => Promise<void>;
   /** The run goes on with one that broke: `input.messages` then end with what that one left. */
-  readonly attempt?: Attempt;
+  readonly attempt?: HostedAttempt;
 }
 
 /** What {@link defineAgent} is told beside the function. */

@@ -26,10 +26,10 @@ export async function planAttempt(
   if (broken === undefined) {
     throw new RunnerError("cancelled", { threadId, runId }, { message: "The thread went on without this attempt" });
   }
-  const { messages } = broken.startFor({ continues: isContinuing(agent) });
+  const { messages, said } = broken.startFor({ continues: isContinuing(agent) });
   // Each reader sees one answer (L2): what the end of the broken run has added, or what is said anew, goes.
   const snapshot = equalJson(messages, base.messages)
     ? []
     : [...forgetBefore(base.messages, messages, runId), messagesSnapshot(messages)];
-  return { is: "attempt", newMessages: [], messages: () => messages, snapshot };
+  return { is: "attempt", newMessages: [], messages: () => messages, snapshot, said };
 }

@@ -138,6 +138,7 @@ export class Execution {
 
     const { threadId, agent, input, attempt } = request;
     const { plan, state } = fenced;
+    const said = plan.is === "attempt" ? plan.said : undefined;
     runAgent(
       agent,
       { ...input, threadId, state },
@@ -151,7 +152,7 @@ export class Execution {
         makeId,
         said: (end) => this.hearEnd(end),
         hosted: {
-          ...(attempt !== undefined && { attempt }),
+          ...(attempt !== undefined && { attempt: { ...attempt, ...(said !== undefined && { said }) } }),
           committed: () => this.committed(),
         },
         hasParts: (message) => this.withParts.set(message.id, message),

@@ -4,10 +4,11 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { aiAgent, type AiTools } from "ag-ui-local-runtime/ai";
 import type { ContinuingAgent, HostedRun } from "../../../src/run/hosted.js";
+import { hostOf, until } from "../waiting/kit.js";
 import { asks, inputOf, runOf, servedModel } from "./kit.js";
 
 const it = servedModel();
-const again: HostedRun = { attempt: { of: "broken", number: 2 }, committed: async () => undefined };
+const again: HostedRun = { attempt: { of: "broken", number: 2, said: "a" }, committed: async () => undefined };
 
 const callOf = (id: string, name: string, args = "{}"): Message => ({
   id: `m-${id}`,
@@ -83,6 +84,15 @@ describe("issue 16.6: an aiAgent goes on with a run that broke", () => {
     expect(it.server.requests).toHaveLength(0);
   });
 
+  test("an answer of an earlier run is not that of the attempt: the model is asked (L18)", async () => {
+    it.server.script({ text: ["again"] });
+    const done = asks("say it", { id: "b", role: "assistant", content: "before", metadata: { finishReason: "stop" } });
+    const { end, messages } = await runOf({ model: it.model }, inputOf(done), { hosted: again });
+    expect(end.type).toBe(EventType.RUN_FINISHED);
+    expect(contentsOf(messages, "assistant")).toEqual(["before", "again"]);
+    expect(it.server.requests[0]?.body["messages"]).toHaveLength(2);
+  });
+
   test("reasoning that was cut off is not given back to the model, which has not signed it", async () => {
     it.server.script({ text: ["ok"] });
     const cut = asks("think", { id: "r", role: "reasoning", content: "Half a thou" });
@@ -153,5 +163,24 @@ describe("issue 16.6: an aiAgent goes on with a run that broke", () => {
     const { end } = await runOf({ model: it.model, tools }, inputOf(asks("pay")), { hosted: lost });
     expect(end.type).toBe(EventType.RUN_ERROR);
     expect(executed).toHaveLength(1);
+  });
+
+  test("an attempt in a host asks the model where its run said nothing, and goes on with what it said (L18)", async () => {
+    const cut = { text: ["Half of"], finish: null };
+    it.server.script({ text: ["before"] }, { status: 503, body: "{}" }, cut, { text: [" it"] });
+    const assistant = aiAgent({ model: it.model, settings: { maxRetries: 0 } });
+    const options = { agents: { assistant }, agentPolicies: { assistant: { recovery: "auto" } } } as const;
+    const runtime = hostOf(options).connect();
+    const agent = runtime.agent("assistant", { threadId: "t" });
+    agent.follow();
+    agent.addMessage({ id: "u", role: "user", content: "hi" });
+    await agent.runAgent();
+    await agent.runAgent({ runId: "r" });
+    for (const attempt of ["r~2", "r~3"]) {
+      await until(async () => expect(await runtime.waiting.list("t")).toMatchObject([{ runId: attempt }]));
+      await runtime.waiting.retry("t", attempt);
+    }
+    await until(() => expect(contentsOf(agent.messages, "assistant")).toEqual(["before", "Half of it"]));
+    expect(it.server.requests).toHaveLength(4);
   });
 });
