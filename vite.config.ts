@@ -260,7 +260,7 @@ export default defineConfig(({ mode }) =>
             // Real servers, which are killed: one file after the other.
             unit("sync", {
               include: ["test/sync/**/*.test.ts"],
-              exclude: leftOut,
+              exclude: [...leftOut],
               fileParallelism: false,
               maxWorkers: 1,
               pool: "forks",
