@@ -166,8 +166,8 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
    *
    * @param config its parent; a thread's first checkpoint has none
    * @returns the config that names it
-   * Errors: RunnerError `unknown-thread` if the thread was deleted in the meantime, as far as that is known: the parent is
-   * gone that was put here, or values of unchanged channels are. Nothing is then written.
+   * Errors: RunnerError `unknown-thread` if the parent is gone, and was put here or has values that are to be kept: the thread
+   * was deleted in the meantime. Nothing is then written.
    */
   override async put(
     config: RunnableConfig,

@@ -6,6 +6,7 @@ import {
   type PendingWrite,
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
+import type { StoreKey } from "idb";
 import { RunnerError } from "../run/errors.js";
 import type { PayloadCodec, PayloadPlace } from "../storage/codec.js";
 import { quietly } from "../storage/indexeddb/database-connection.js";
@@ -20,6 +21,7 @@ import {
   type ChannelVersion,
   type CheckpointRecord,
   type SaverConnection,
+  type SaverSchema,
   type Serialized,
   type StoredValue,
   type ValueRecord,
@@ -146,7 +148,8 @@ export async function writeCheckpoint(
     const older = await Promise.all(kept.map((channel) => sourceOf(tx, record, parent, channel)));
     if (record.parentId !== undefined && parent === undefined) {
       const name = { ...record, id: record.parentId };
-      if (older.includes(undefined) || putBefore.has(name)) throw deleted(name);
+      // The values that it keeps may be being deleted.
+      if (kept.length > 0 || putBefore.has(name)) throw deleted(name);
     }
     const missing = kept.flatMap(([channel], at) => (older[at] === undefined ? [channel] : []));
     if (missing.length > 0) return missing;
@@ -250,9 +253,37 @@ export function deleteCheckpoint(
   });
 }
 
-/** Deletes the thread in one transaction: readers see all of it or none. */
-export function deleteThread(connection: SaverConnection, threadId: string): Promise<void> {
-  return connection.write([...CONTENT], "strict", async (tx) => {
-    for (const store of CONTENT) quietly(tx.objectStore(store).delete(startingWith(threadId)));
+/** Values and writes deleted per transaction: a deletion of very many takes longer than a transaction may. */
+const PIECE = 1_000;
+
+/**
+ * Deletes the thread: readers see all of it or none. Of a large one the values and writes, which nobody finds any more, are
+ * deleted in pieces then; what a call that was cut off leaves is deleted by the next one.
+ */
+export async function deleteThread(connection: SaverConnection, threadId: string): Promise<void> {
+  const range = startingWith(threadId);
+  const left = await connection.write([...CONTENT], "strict", async (tx) => {
+    const [values, writes] = [tx.objectStore("values"), tx.objectStore("writes")];
+    quietly(tx.objectStore("checkpoints").delete(range));
+    const keys = await Promise.all([values.getAllKeys(range), writes.getAllKeys(range)]);
+    if (keys.flat().length > PIECE) return keys;
+    for (const store of [values, writes]) quietly(store.delete(range));
+    return undefined;
   });
+  if (left === undefined) return;
+  // By their keys: the thread may have begun anew.
+  await deleteAll(connection, "values", left[0]);
+  await deleteAll(connection, "writes", left[1]);
+}
+
+async function deleteAll<Name extends "values" | "writes">(
+  connection: SaverConnection,
+  name: Name,
+  keys: readonly StoreKey<SaverSchema, Name>[],
+): Promise<void> {
+  for (let at = 0; at < keys.length; at += PIECE) {
+    await connection.write([name], "relaxed", async (tx) => {
+      for (const key of keys.slice(at, at + PIECE)) quietly(tx.objectStore(name).delete(key));
+    });
+  }
 }

@@ -1,5 +1,6 @@
 import "fake-indexeddb/auto";
 import { JsonPlusSerializer } from "@langchain/langgraph-checkpoint";
+import type { RunnableConfig } from "@langchain/core/runnables";
 import { openDB } from "idb";
 import { expect, test } from "vitest";
 import type { IndexedDBSaver } from "../../../src/langgraph/indexeddb-saver.js";
@@ -77,6 +78,29 @@ for (const [name, stores, write] of WRITES) {
     },
   );
 }
+
+test("a large thread is gone at once, and its values go in pieces; it may begin anew meanwhile", async () => {
+  const dbName = freshName();
+  const saver = opened(dbName);
+  const many = Object.fromEntries(Array.from({ length: 2_500 }, (_, n) => [`c${n}`, n]));
+  const config = await put(saver, threadConfig("t"), checkpointOf(many));
+  await saver.putWrites(config, [["c0", 1]], "task");
+  let isFull = true;
+  let anew: Promise<RunnableConfig> | undefined;
+  const seen = watchTransactions(({ stores }) => {
+    if (stores.join() !== "values") return;
+    if (isFull) throw new DOMException("full", "QuotaExceededError");
+    anew ??= put(saver, threadConfig("t"), checkpointOf({ c0: "new" }, 2));
+  });
+  await expect(saver.deleteThread("t")).rejects.toMatchObject({ code: "quota-exceeded" });
+  expect(await listOf(saver.list({}))).toEqual([]);
+  isFull = false;
+  await saver.deleteThread("t");
+  expect(valuesOf(await saver.getTuple(await anew!))).toEqual({ c0: "new" });
+  expect(await countsOf(dbName)).toEqual({ checkpoints: 1, values: 1, writes: 0 });
+  const pieces = seen.filter(({ mode, stores }) => mode === "readwrite" && stores.length === 1);
+  expect(pieces.map(({ deleted }) => deleted)).toEqual([1_000, 1_000, 500, 1]);
+});
 
 test("a list that finds nothing among many checkpoints looks through them in short transactions", async () => {
   const saver = opened();
