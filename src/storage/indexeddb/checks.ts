@@ -120,7 +120,8 @@ export const isRun = (record: RunRecord): boolean =>
   isAbsentOr(isAsker, record.asker) &&
   isAbsentOr(isText, record.answerId) &&
   isAbsentOr(isIndex, record.leaves) &&
-  isAbsentOr(isRevision, record.revised);
+  isAbsentOr(isRevision, record.revised) &&
+  isAbsentOr(isIndex, record.bytes);
 
 const checked =
   <Kind extends { readonly threadId: string }>(store: Stores, isValid: (record: Kind) => boolean) =>

@@ -30,6 +30,7 @@ import { quietly } from "./database-connection.js";
 import { hasKeys, refuseEncrypted } from "./keyless.js";
 import { newestOfId, readRunsFrom, rowsOfId, runOfName } from "./reads.js";
 import {
+  bytesAfter,
   chunksFrom,
   encodeChunk,
   encodeDerived,
@@ -211,6 +212,7 @@ async function placeOnce(
     const isAsPlanned = decision.is === planned.is && indexOf(decision) === runIndex && now.head?.epoch === head?.epoch;
     if (drawn !== epoch || !isNewest || !isAsPlanned) return { again: drawn };
     const { input, closing } = records;
+    const { bytes } = placed;
     let row: RunRecord;
     if (decision.is === "new") {
       // The thread has more runs than its head counts: this one would overwrite another.
@@ -219,12 +221,12 @@ async function placeOnce(
       // As in a claim: the unique index on the run id includes rows that are still to be swept.
       for (const run of stale) quietly(runs.delete([threadId, run.runIndex]));
       if (former !== undefined) quietly(runs.put({ ...storable(former), runId: formerId(former) }));
-      row = { ...placedRun(now.head, placed, runIndex, epoch), input, closing };
+      row = { ...placedRun(now.head, placed, runIndex, epoch), input, closing, bytes };
       if (!takesId) row.runId = formerId(row);
       quietly(tx.objectStore("heads").put(placedHead(now.head, placed, runIndex, epoch)));
     } else {
       const { run } = decision;
-      row = { ...replacedRun(run, placed, epoch), input, closing };
+      row = { ...replacedRun(run, placed, epoch), input, closing, bytes };
       quietly(tx.objectStore("chunks").delete(chunksFrom(run, 0)));
       deleteDerived(tx, threadId, runIndex);
       if (isOnPath && active !== undefined && isRun(active) && active.runIndex !== runIndex) {
@@ -295,5 +297,5 @@ function touch(
   const isNew = replaced === undefined;
   const isEnd = isNew ? activatesNew(head, placed) : placed.activates || replaced.runIndex === head?.activeRunIndex;
   const listed = placedThread(row, placed, title, { isNew, isEnd });
-  quietly(tx.objectStore("threads").put({ ...listed, bytes: (row.bytes ?? 0) + bytes }));
+  quietly(tx.objectStore("threads").put({ ...listed, bytes: bytesAfter(row, replaced, bytes) }));
 }

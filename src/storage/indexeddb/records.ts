@@ -127,6 +127,10 @@ export const chunksFrom = (
   seq: number,
 ): IDBKeyRange => IDBKeyRange.bound([threadId, runIndex, seq], [threadId, runIndex, Infinity]);
 
+/** The bytes of a thread after an end of a run was written. Those of an earlier end of it may have gone with a cut. */
+export const bytesAfter = ({ bytes: all = 0 }: ThreadRecord, run: RunRecord | undefined, bytes: number): number =>
+  Math.max(0, all - (run?.bytes ?? 0)) + bytes;
+
 /** An empty title is stored as it is. */
 export const encodeTitle = async (codec: PayloadCodec, threadId: string, title: string): Promise<string | Uint8Array> =>
   // A codec makes text or bytes of a text.
@@ -185,6 +189,6 @@ export function formerId(run: RunRecord): FormerId {
 }
 
 export function toRunRow(record: RunRecord): RunRow {
-  const { input: _input, closing: _closing, runId, ...row } = record;
+  const { input: _input, closing: _closing, bytes: _bytes, runId, ...row } = record;
   return { ...row, runId: Array.isArray(runId) ? runId[0] : runId };
 }

@@ -71,6 +71,8 @@ export interface RunRecord {
   answerId?: string;
   leaves?: number;
   revised?: { readonly epoch: number; readonly from: number };
+  /** Its part of the thread's; older builds did not write it. */
+  bytes?: number;
   /** Payload: PersistedInput. */
   input: unknown;
   /** Payload: RunClosing. */

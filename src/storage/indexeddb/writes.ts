@@ -22,6 +22,7 @@ import { refuseEncrypted } from "./keyless.js";
 import { newestOfId, rowsOfId, runOfId, runOfName } from "./reads.js";
 import { quietly } from "./database-connection.js";
 import {
+  bytesAfter,
   encodeChunk,
   encodeDerived,
   encodeTitle,
@@ -37,7 +38,14 @@ import {
   toRunRow,
   withKeys,
 } from "./records.js";
-import { KEYS, type ChunkRecord, type Connection, type Stores, type WriteTransaction } from "./schema.js";
+import {
+  KEYS,
+  type ChunkRecord,
+  type Connection,
+  type RunRecord,
+  type Stores,
+  type WriteTransaction,
+} from "./schema.js";
 import { dropWaiting, putRecovery, takeTurn } from "./waiting-rows.js";
 
 /** An invalid row is left as it is: it must not keep a run from its end (L7). */
@@ -46,12 +54,13 @@ export async function touchThread(
   threadId: string,
   updatedAt: number,
   lastStatus: SettledStatus,
+  run?: RunRecord,
   bytes = 0,
 ): Promise<void> {
   const thread = await tx.objectStore("threads").get(threadId);
   if (thread === undefined || !isThread(thread)) return;
   const listed = { updatedAt: Math.max(thread.updatedAt, updatedAt), lastStatus };
-  quietly(tx.objectStore("threads").put({ ...thread, ...listed, bytes: (thread.bytes ?? 0) + bytes }));
+  quietly(tx.objectStore("threads").put({ ...thread, ...listed, bytes: bytesAfter(thread, run, bytes) }));
 }
 
 /** Writes that do nothing to waiting runs do not wait for those that do (L15). */
@@ -136,7 +145,7 @@ export const indexedDBWrites = (
 
   settle: async (held, settlement) => {
     const { threadId, runIndex } = held;
-    const { status, endedAt, listedAt = endedAt } = settlement;
+    const { status, endedAt, listedAt = endedAt, bytes } = settlement;
     const chunk = await encodeChunk(codec, settlement.chunk);
     const closing = await codec.encode(settlement.closing, placeOfClosing(threadId, runIndex));
     const derived = await encodeDerived(codec, threadId, runIndex, settlement.derived);
@@ -154,11 +163,12 @@ export const indexedDBWrites = (
       if (run === undefined || !holds(head, held)) throw fenced(held, head);
       if (stopDecides(head, settlement)) return "stop-requested";
       quietly(tx.objectStore("chunks").put(chunk));
-      quietly(tx.objectStore("runs").put({ ...endedRun(storable(run), status, endedAt, settlement.chunk), closing }));
+      const ended = endedRun(storable(run), status, endedAt, settlement.chunk);
+      quietly(tx.objectStore("runs").put({ ...ended, closing, bytes }));
       quietly(tx.objectStore("heads").put(settledHead(head, runIndex, settlement)));
       putDerived(tx, derived);
       if (recovery !== undefined) await putRecovery(tx, recovery);
-      await touchThread(tx, threadId, listedAt, status, settlement.bytes);
+      await touchThread(tx, threadId, listedAt, status, run, bytes);
       return "settled";
     });
   },

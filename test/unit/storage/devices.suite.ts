@@ -78,6 +78,13 @@ const claimOn = async (
   over: Partial<ClaimRequest> = {},
 ): Promise<Claim> => claimed(store, "t", runId, { base: await headOf(store), prevRunIndex, ...over });
 
+/** What the next run of the thread is told that the ended ones take. */
+async function bytesOf(store: RunStore): Promise<number | undefined> {
+  const base = await headOf(store);
+  const next = await store.claim(request("t", "next", { base, prevRunIndex: base.activeRunIndex }));
+  return next.is === "claimed" ? next.bytes : undefined;
+}
+
 /** All that can be read of the thread `t`. */
 async function allOf(store: RunStore): Promise<unknown> {
   const head = await store.head("t");
@@ -476,6 +483,38 @@ export function describeDevices(create: () => RunStore): void {
     expect(await store.closing("t", 1)).toEqual(placed("r1").closing);
     expect(await store.input("t", 1)).toEqual(placed("r1").input);
     expect(await store.thread("t")).toMatchObject({ runCount: 2, lastStatus: "finished", updatedAt: 4_000 });
+  });
+
+  test("the bytes of a thread count a run once, however often it is placed", async () => {
+    const [once, twice] = [create(), create()];
+    for (const store of [once, twice]) await withRuns(store, "t", ["r0"]);
+    await twice.placeRun(placed("r1", { prevRunIndex: 0, status: "broken", closedFrom: 2, bytes: 70 }));
+    for (const store of [once, twice]) await store.placeRun(placed("r1", { prevRunIndex: 0 }, ["a", "b", "c"]));
+    expect(await bytesOf(twice)).toBe(await bytesOf(once));
+  });
+
+  test("the bytes of a thread count a run once that is reopened", async () => {
+    const [once, twice] = [create(), create()];
+    for (const store of [once, twice]) {
+      let claim = await claimed(store, "t", "r", { device: DEVICE });
+      await store.append(claim, chunkOf(claim, 0, [delta("a")]));
+      if (store === twice) {
+        const chunk = chunkOf(claim, 1, [{ type: EventType.RUN_ERROR }]);
+        await store.settle(claim, settlement(claim, 1, { status: "broken", chunk, bytes: 70 }));
+        claim = (await store.reopen("t", 0, "host-2"))!;
+      }
+      await store.settle(claim, settlement(claim, 1, { bytes: 100 }));
+    }
+    expect(await bytesOf(twice)).toBe(await bytesOf(once));
+  });
+
+  test("a run that is replaced after a cut leaves the thread in the list", async () => {
+    const store = create();
+    await withRuns(store, "t", ["r0"]);
+    await store.placeRun(placed("r1", { prevRunIndex: 0, status: "broken", closedFrom: 2, bytes: 70 }));
+    await store.cut("t", (await headOf(store)).epoch, baseAt(0));
+    await store.placeRun(placed("r1", { prevRunIndex: 0, bytes: 10 }, ["a", "b", "c"]));
+    expect(await store.thread("t")).toMatchObject({ runCount: 2 });
   });
 
   test("one that left more messages leaves only the new ones", async () => {
