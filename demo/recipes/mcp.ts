@@ -22,6 +22,9 @@ export interface McpToolServer {
   readonly unasked?: readonly string[];
 }
 
+/** How long a server may take to end a session, in ms. */
+const LEAVE_MS = 5_000;
+
 /**
  * The tools of several servers, as `shop_search` and so on. A run connects at its start and leaves at its end; a server that is
  * down is left out of it.
@@ -50,7 +53,11 @@ async function toolsOf(id: string, server: McpToolServer, run: AiRun): Promise<[
       type: "http",
       url,
       ...(headers && { headers: headers(run) }),
-      fetch: (at, init) => fetch(at, { ...init, signal: AbortSignal.any([run.signal, init?.signal ?? run.signal]) }),
+      fetch: (at, init) => {
+        // The session on the server is ended when the run is over, which may be a stop.
+        const until = init?.method === "DELETE" ? AbortSignal.timeout(LEAVE_MS) : run.signal;
+        return fetch(at, { ...init, signal: AbortSignal.any([until, init?.signal ?? until]) });
+      },
     },
   });
   run.onEnd(() => client.close());

@@ -80,6 +80,42 @@ describe("tools of MCP servers for a model", () => {
     expect(it.server.requests).toEqual([]);
   });
 
+  test("of a server with sessions: the run's session is ended with it, also where it is stopped", async () => {
+    const methods: (string | undefined)[] = [];
+    let called = (): void => undefined;
+    const isCalled = new Promise<void>((resolve) => (called = resolve));
+    const weather = { name: "weather", inputSchema: { type: "object" } };
+    const results: Readonly<Record<string, object>> = {
+      initialize: {
+        protocolVersion: "2025-06-18",
+        capabilities: { tools: {} },
+        serverInfo: { name: "s", version: "1" },
+      },
+      "tools/list": { tools: [weather] },
+    };
+    const server = await serveOnLoopback(async (req, res) => {
+      methods.push(req.method);
+      if (req.method !== "POST") return res.writeHead(req.method === "DELETE" ? 200 : 405).end();
+      let body = "";
+      for await (const chunk of req) body += String(chunk);
+      const { id, method } = JSON.parse(body) as { id?: number; method: string };
+      if (method === "tools/call") return called();
+      if (id === undefined) return res.writeHead(202).end();
+      res.writeHead(200, { "content-type": "application/json", "mcp-session-id": "s" });
+      const result = results[method];
+      const answer = result === undefined ? { error: { code: -32_601, message: "Method not found" } } : { result };
+      return res.end(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
+    });
+    onTestFinished(() => server.close());
+    it.server.script(callOf("kept_weather"));
+    const { agent, say } = shop({}, { kept: { url: server.origin, unasked: ["weather"] } });
+    const said = say("weather?");
+    await isCalled;
+    agent.abortRun();
+    await said;
+    await vi.waitFor(() => expect(methods.filter((method) => method === "DELETE")).toHaveLength(1));
+  });
+
   test("of a server that is down are left out; those of the others are there", async () => {
     const warned = vi.spyOn(console, "warn").mockReturnValue(undefined);
     const { say } = shop({}, { gone: { url: "http://127.0.0.1:1/mcp" } });
