@@ -123,6 +123,8 @@ function streamOf(events$: Observable<BaseEvent>): ReadableStream<UIMessageChunk
 /** Turns the events of one run into the chunks of one message. */
 function chunker(): (event: AGUIEvent) => UIMessageChunk[] {
   let isStarted = false;
+  /** Ids of the texts that are answers: an agent may also write down what a person said. */
+  const answers = new Set<string>();
   const calls = new Map<string, { readonly toolName: string; text: string }>();
   /** Data that came before anything whose id is the answer's: with another id the page would show the answer twice. */
   const held: UIMessageChunk[] = [];
@@ -133,12 +135,16 @@ function chunker(): (event: AGUIEvent) => UIMessageChunk[] {
   };
   return (event) => {
     switch (event.type) {
-      case EventType.TEXT_MESSAGE_START:
-        return event.role === "user" ? [] : begun(event.messageId, { type: "text-start", id: event.messageId });
+      case EventType.TEXT_MESSAGE_START: {
+        const { messageId: id, role = "assistant" } = event;
+        if (role !== "assistant") return [];
+        answers.add(id);
+        return begun(id, { type: "text-start", id });
+      }
       case EventType.TEXT_MESSAGE_CONTENT:
-        return [{ type: "text-delta", id: event.messageId, delta: event.delta }];
+        return answers.has(event.messageId) ? [{ type: "text-delta", id: event.messageId, delta: event.delta }] : [];
       case EventType.TEXT_MESSAGE_END:
-        return [{ type: "text-end", id: event.messageId }];
+        return answers.has(event.messageId) ? [{ type: "text-end", id: event.messageId }] : [];
       case EventType.REASONING_MESSAGE_START:
         return begun(event.messageId, { type: "reasoning-start", id: event.messageId });
       case EventType.REASONING_MESSAGE_CONTENT:

@@ -21,6 +21,11 @@ function serving() {
     const told = String(content);
     if (told.startsWith("data")) yield { type: EventType.CUSTOM, name: "found", value: 3 };
     if (told === "data alone") return;
+    for (const role of told === "transcribe" ? (["user", "system", "developer"] as const) : []) {
+      yield { type: EventType.TEXT_MESSAGE_START, messageId: `${runId}-${role}`, role };
+      yield { type: EventType.TEXT_MESSAGE_CONTENT, messageId: `${runId}-${role}`, delta: role };
+      yield { type: EventType.TEXT_MESSAGE_END, messageId: `${runId}-${role}` };
+    }
     yield { type: EventType.REASONING_START, messageId: thought };
     yield { type: EventType.REASONING_MESSAGE_START, messageId: thought, role: "reasoning" };
     yield { type: EventType.REASONING_MESSAGE_CONTENT, messageId: thought, delta: "hm" };
@@ -97,6 +102,13 @@ describe("the transport of the AI SDK's chat", () => {
     expect(question).toEqual(user("u1", "hello"));
     expect([again!.id, kindsOf(again!), textOf(again!)]).toEqual([answer.id, kindsOf(answer), textOf(answer)]);
     expect(again!.parts[1]).toMatchObject({ toolName: "look", input: { at: 1 }, output: "seen" });
+  });
+
+  test("what an agent writes down for others than itself is no part of its answer", async () => {
+    const { ask } = serving();
+    const answer = await messageOf(await ask([user("u1", "transcribe")], "submit-message"));
+    expect(kindsOf(answer)).toEqual(["reasoning", "dynamic-tool", "text"]);
+    expect(textOf(answer)).toBe('1: "transcribe"');
   });
 
   test("an answer is regenerated, a question edited: the thread branches", async () => {
