@@ -21,33 +21,23 @@ export interface BreakPoint {
 /** Finds the break point of a run from its events in order. */
 export class BreakFinder {
   private readonly tracker = new OpenConstructTracker();
-  private readonly cutCalls = new Set<string>();
-  private readonly cutReasoning = new Set<string>();
   private readonly madeUp = new Set<string>();
-  private isClosing = false;
 
   /** @param isClosing it was written to end the run: nothing that the agent emitted comes after it */
   note(event: BaseEvent, isClosing: boolean): void {
-    if (isClosing && !this.isClosing) this.close();
     if (!isClosing) this.tracker.note(event);
     else if (event.type === EventType.TOOL_CALL_RESULT) this.madeUp.add(String(event["messageId"]));
   }
 
   /** After all events. */
   get point(): BreakPoint {
-    if (!this.isClosing) this.close();
-    const { cutCalls, cutReasoning, madeUp } = this;
-    return { cutCalls, cutReasoning, madeUp };
-  }
-
-  private close(): void {
-    this.isClosing = true;
-    for (const { toolCallId, answered } of this.tracker.snapshot()?.toolCalls ?? []) {
-      if (answered !== true) this.cutCalls.add(toolCallId);
-    }
-    for (const { kind, start } of this.tracker.started()) {
-      if (kind === "reasoning") this.cutReasoning.add(start.messageId);
-    }
+    const calls = this.tracker.snapshot()?.toolCalls ?? [];
+    const open = [...this.tracker.started()];
+    return {
+      cutCalls: new Set(calls.flatMap(({ toolCallId, answered }) => (answered === true ? [] : toolCallId))),
+      cutReasoning: new Set(open.flatMap(({ kind, start }) => (kind === "reasoning" ? start.messageId : []))),
+      madeUp: this.madeUp,
+    };
   }
 }
 

@@ -13,27 +13,27 @@ import { InvalidStream, mustBeEvent, returns } from "./valid-stream.js";
 const TYPES: ReadonlySet<unknown> = new Set(Object.values(EventType));
 const STEPS: ReadonlySet<string> = new Set([EventType.STEP_STARTED, EventType.STEP_FINISHED]);
 
+/** The events that open constructs: which kind, the field with its id, and whether the event is a chunk. */
+const OPENS: ReadonlyMap<string, readonly [kind: string, field: string, byChunk: boolean]> = new Map([
+  [EventType.TEXT_MESSAGE_CHUNK, ["text", "messageId", true]],
+  [EventType.TEXT_MESSAGE_START, ["text", "messageId", false]],
+  [EventType.REASONING_MESSAGE_CHUNK, ["reasoning", "messageId", true]],
+  [EventType.REASONING_MESSAGE_START, ["reasoning", "messageId", false]],
+  [EventType.TOOL_CALL_CHUNK, ["call", "toolCallId", true]],
+  [EventType.TOOL_CALL_START, ["call", "toolCallId", false]],
+]);
+
 /** Constructs that were last opened by a chunk event: chunk expansion closes those itself. */
 class ChunkOpened {
   private readonly ids = new Set<string>();
 
   note(event: BaseEvent): void {
-    switch (event.type) {
-      case EventType.TEXT_MESSAGE_CHUNK:
-        return this.add("text", event["messageId"]);
-      case EventType.REASONING_MESSAGE_CHUNK:
-        return this.add("reasoning", event["messageId"]);
-      case EventType.TOOL_CALL_CHUNK:
-        return this.add("call", event["toolCallId"]);
-      case EventType.TEXT_MESSAGE_START:
-        return this.drop("text", event["messageId"]);
-      case EventType.REASONING_MESSAGE_START:
-        return this.drop("reasoning", event["messageId"]);
-      case EventType.TOOL_CALL_START:
-        return this.drop("call", event["toolCallId"]);
-      default:
-        return;
-    }
+    const opens = OPENS.get(event.type);
+    if (opens === undefined) return;
+    const [kind, field, byChunk] = opens;
+    const id: unknown = event[field];
+    if (!byChunk) this.ids.delete(`${kind}/${String(id)}`);
+    else if (typeof id === "string") this.ids.add(`${kind}/${id}`);
   }
 
   without(open: OpenConstructs): OpenConstructs {
@@ -45,14 +45,6 @@ class ChunkOpened {
       reasoningMessages: open.reasoningMessages.filter((id) => !opened("reasoning", id)),
       toolCalls: open.toolCalls.filter(({ toolCallId }) => !opened("call", toolCallId)),
     };
-  }
-
-  private add(kind: string, id: unknown): void {
-    if (typeof id === "string") this.ids.add(`${kind}/${id}`);
-  }
-
-  private drop(kind: string, id: unknown): void {
-    this.ids.delete(`${kind}/${String(id)}`);
   }
 }
 
