@@ -1,20 +1,12 @@
-import type { Attempt } from "../../run/hosted.js";
 import { attemptRunId, isRecoverable, type RunEnding } from "../../run/recovery.js";
-import type { DeviceName } from "../../storage/devices.js";
-import type { Asker, RunRow } from "../../storage/rows.js";
+import type { RunRow } from "../../storage/run-store.js";
 import type { RecoveryWaiting } from "../../storage/waiting.js";
 import type { RunnerParts } from "../parts.js";
 
 /** A run that ends. */
-interface EndingRun {
-  readonly threadId: string;
-  readonly runId: string;
-  readonly runIndex: number;
-  readonly agentId?: string | undefined;
-  readonly attempt?: Attempt | undefined;
-  readonly device?: DeviceName | undefined;
-  readonly asker?: Asker | undefined;
-}
+type EndingRun = Pick<RunRow, "threadId" | "runId" | "runIndex" | "device" | "asker"> & {
+  readonly [Field in "agentId" | "attempt"]?: RunRow[Field] | undefined;
+};
 
 /**
  * What waits from the end of a run on, in the transaction that writes the end. Whether the run really goes on is decided
@@ -23,10 +15,11 @@ interface EndingRun {
  */
 export function recoveryOf(
   { recovery, clock }: Pick<RunnerParts, "recovery" | "clock">,
-  { threadId, runId, runIndex, agentId, attempt, device, asker }: EndingRun,
+  run: EndingRun,
   ending: RunEnding,
 ): RecoveryWaiting | undefined {
-  if (!mayRecover(recovery, { ...(device && { device }), ...(asker && { asker }) })) return undefined;
+  const { threadId, runId, runIndex, agentId, attempt } = run;
+  if (!mayRecover(recovery, run)) return undefined;
   const policy = recovery.policyOf?.(agentId);
   if (policy === undefined || agentId === undefined || !isRecoverable(ending, policy)) return undefined;
   const number = (attempt?.number ?? 1) + 1;
