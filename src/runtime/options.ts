@@ -77,12 +77,18 @@ const UNRECORDED: Names<UnrecordedRunsOptions> = { maxPerThread: COUNT, maxInAll
 
 const ofRunner = "give it to a runner of your own making, and that to runner";
 const ofHandler = "give it to createRuntimeHandler";
+/** Options of CopilotKit's service. */
+const OF_SERVICE = (
+  "intelligence memory generateThreadNames channels licenseToken telemetryId telemetryProperties exposeMemoryRoutes " +
+  "maxReconnectMs maxRejoinMs lockTtlSeconds lockKeyPrefix lockHeartbeatIntervalSeconds"
+).split(" ");
 const ofService = "it is of CopilotKit's service, which this runtime has no part of: leave it out";
 
 /** CopilotKit's options under other names here, and those that do not exist. */
 const ELSEWHERE: Elsewhere = {
   ...LIMITS_ELSEWHERE,
   ...HOOKS_ELSEWHERE,
+  ...Object.fromEntries(OF_SERVICE.map((name) => [name, ofService])),
   onConcurrentRun: ofRunner,
   maxQueuedRuns: ofRunner,
   locks: ofRunner,
@@ -97,20 +103,7 @@ const ELSEWHERE: Elsewhere = {
   onError: "write metrics: { error }",
   actions: "write agents",
   remoteEndpoints: "write agents",
-  intelligence: ofService,
   identifyUser: "write beforeRequestMiddleware, which may refuse whoever it does not know",
-  memory: ofService,
-  generateThreadNames: ofService,
-  channels: ofService,
-  licenseToken: ofService,
-  telemetryId: ofService,
-  telemetryProperties: ofService,
-  exposeMemoryRoutes: ofService,
-  maxReconnectMs: ofService,
-  maxRejoinMs: ofService,
-  lockTtlSeconds: ofService,
-  lockKeyPrefix: ofService,
-  lockHeartbeatIntervalSeconds: ofService,
 };
 
 /** Options of the runner that the runtime creates; refused beside a given runner. */
