@@ -46,6 +46,8 @@ export interface PromptApiModel extends LanguageModelV4 {
   download(): Promise<void>;
   /** Asks the browser anew, and tells `status$`. */
   check(): Promise<PromptApiStatus>;
+  /** Lets go of the last conversation, which is kept for its next question, and keeps none from then on. */
+  close(): void;
 }
 
 const NAMES: Names<PromptApiModelOptions> = {
@@ -107,6 +109,8 @@ class BrowserModel implements PromptApiModel {
   /** The last conversation: a call that goes on with it need not have it read again. */
   private kept: { readonly messages: readonly PromptApiMessage[]; readonly session: PromptApiSession } | undefined;
 
+  private isClosed = false;
+
   constructor(
     private readonly api: PromptApi | undefined,
     private readonly core: PromptApiOptions,
@@ -121,8 +125,14 @@ class BrowserModel implements PromptApiModel {
   }
 
   download(): Promise<void> {
-    this.downloading ??= this.fetch().finally(() => (this.downloading = undefined));
+    this.downloading ??= this.fetch();
     return this.downloading;
+  }
+
+  close(): void {
+    this.isClosed = true;
+    this.forget();
+    clearTimeout(this.looking);
   }
 
   async doStream(call: LanguageModelV4CallOptions): Promise<LanguageModelV4StreamResult> {
@@ -150,10 +160,17 @@ class BrowserModel implements PromptApiModel {
     return generated((await this.doStream(call)).stream);
   }
 
+  private forget(): void {
+    this.kept?.session.destroy();
+    this.kept = undefined;
+  }
+
   private tell(status: PromptApiStatus): PromptApiStatus {
     clearTimeout(this.looking);
+    // Its session is gone with it.
+    if (status.is !== "ready") this.forget();
     // Nothing tells the end of a download that another page began.
-    if (status.is === "downloading" && this.downloading === undefined) {
+    if (status.is === "downloading" && this.downloading === undefined && !this.isClosed) {
       this.looking = setTimeout(() => void this.check(), LOOK_MS);
     }
     if (!equalJson(status, this.last)) this.statuses.next((this.last = status));
@@ -175,8 +192,8 @@ class BrowserModel implements PromptApiModel {
 
   private async fetch(): Promise<void> {
     const { api } = this;
-    if (api === undefined) throw unavailable("unavailable: this browser has no LanguageModel");
     try {
+      if (api === undefined) throw unavailable("unavailable: this browser has no LanguageModel");
       // Nothing is awaited before: the browser wants the click that this is called in.
       const creating = api.create({
         ...this.core,
@@ -189,9 +206,12 @@ class BrowserModel implements PromptApiModel {
       // What is there already is only loaded.
       if (this.last?.is !== "ready") this.tell({ is: "downloading", progress: 0 });
       (await creating).destroy();
+      this.downloading = undefined;
       this.tell({ is: "ready" });
     } catch (error) {
       const status = await this.asked();
+      // Before it is told: where another page goes on downloading, this one has to look.
+      this.downloading = undefined;
       this.tell(status.is === "downloadable" ? { ...status, reason: messageOf(error) } : status);
       throw error;
     }
@@ -227,8 +247,9 @@ class BrowserModel implements PromptApiModel {
   private leave(session: PromptApiSession, messages: readonly PromptApiMessage[], answer: string | undefined): void {
     const isPlain = messages.every(({ content }) => content.every(({ type }) => type === "text"));
     // Media is not compared; a message that was gone on with is not the same afterwards.
-    if (answer === undefined || answer === "" || !isPlain || messages.at(-1)?.prefix === true) return session.destroy();
-    this.kept?.session.destroy();
+    const isKept = answer !== undefined && answer !== "" && isPlain && messages.at(-1)?.prefix !== true;
+    if (!isKept || this.isClosed) return session.destroy();
+    this.forget();
     this.kept = {
       messages: [...messages, { role: "assistant", content: [{ type: "text", value: answer }] }],
       session,
@@ -275,9 +296,6 @@ function partsOf(
         throw error;
       }
     },
-    async cancel(reason) {
-      await texts.cancel(reason);
-      leave(undefined);
-    },
+    cancel: (reason) => texts.cancel(reason).finally(() => leave(undefined)),
   });
 }

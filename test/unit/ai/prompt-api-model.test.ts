@@ -6,7 +6,7 @@ import type {
 } from "@ai-sdk/provider";
 import { streamText } from "ai";
 import { firstValueFrom } from "rxjs";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { promptApiModel, type PromptApiModel, type PromptApiStatus } from "../../../src/ai/index.js";
 import { ScriptedPromptApi } from "./scripted-prompt-api.js";
 
@@ -95,6 +95,22 @@ test("a download that fails can be tried again", async () => {
   expect(seen.at(-1)).toEqual({ is: "ready" });
 });
 
+test("a download that fails here, and goes on in another page, is looked after", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const api = new ScriptedPromptApi("downloading");
+  const model = promptApiModel({ api });
+  const seen = seenOf(model);
+  const failing = model.download();
+  api.done(new Error("this page was refused"));
+  api.is = "downloading";
+  await expect(failing).rejects.toThrow("refused");
+  expect(seen.at(-1)).toEqual({ is: "downloading" });
+  api.is = "available";
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(seen.at(-1)).toEqual({ is: "ready" });
+});
+
 test("a prompt becomes one system message, the history, and what is asked", async () => {
   const api = new ScriptedPromptApi("available");
   const prompt: LanguageModelV4Prompt = [
@@ -159,6 +175,33 @@ test("a call that is stopped ends, and its session with it", async () => {
   const rest = reader.read();
   ended.abort();
   await expect(rest).rejects.toThrow(/abort/i);
+  expect(api.alive).toBe(0);
+});
+
+test("an answer that fails and is then left leaves no session behind", async () => {
+  const api = new ScriptedPromptApi("available");
+  const ended = new AbortController();
+  api.says = () => ["a", "b"];
+  const { stream } = await promptApiModel({ api }).doStream({ prompt: [user("a")], abortSignal: ended.signal });
+  ended.abort(new Error("enough"));
+  await expect(stream.cancel()).rejects.toThrow("enough");
+  expect(api.alive).toBe(0);
+});
+
+test("a session is kept until the model is not there any more, or is closed", async () => {
+  const api = new ScriptedPromptApi("available");
+  const model = promptApiModel({ api });
+  await text(model, [user("a")]);
+  expect(api.alive).toBe(1);
+  api.is = "unavailable";
+  await model.check();
+  expect(api.alive).toBe(0);
+  api.is = "available";
+  await text(model, [user("b")]);
+  expect(api.alive).toBe(1);
+  model.close();
+  expect(api.alive).toBe(0);
+  await text(model, [user("c")]);
   expect(api.alive).toBe(0);
 });
 
