@@ -136,7 +136,7 @@ export class RunnerEngine {
     });
     this.outbox = new Lazy(async () => {
       const { Outbox } = await loaded(import("./outbox.js"));
-      return new Outbox(this.parts, this.history, this.signals, (holder) => this.recovery.watch(holder));
+      return new Outbox(store, this.history, this.signals, (holder) => this.recovery.watch(holder));
     });
     this.passes = new Lazy(async () => {
       const { Passes } = await loaded(import("../storage/encryption/passes.js"));

@@ -3,13 +3,12 @@ import { map, merge, type Observable } from "rxjs";
 import { RunnerError } from "../run/errors.js";
 import { isAnswer } from "../run/interrupts.js";
 import { pendingIn, type PendingToolCalls } from "../storage/pending-tool-calls.js";
-import type { ThreadHead } from "../storage/run-store.js";
-import type { AskedWaiting, WaitingRow, WaitingUpdate } from "../storage/waiting.js";
+import type { RunStore, ThreadHead } from "../storage/run-store.js";
+import type { AskedWaiting, WaitingUpdate } from "../storage/waiting.js";
 import { checkInput, fingerprint } from "./checks.js";
 import type { History } from "./history/history.js";
 import { steadily } from "./history/steadily.js";
 import type { Signals } from "./live/signals.js";
-import type { RunnerParts } from "./parts.js";
 
 /** How many runs may wait in one thread. */
 export const MAX_WAITING = 1_000;
@@ -33,7 +32,8 @@ export interface OutboxChange {
 /** The runs of the log that wait for their turn; each change is told to all hosts. Who starts them: the runtime. */
 export class Outbox {
   constructor(
-    private readonly parts: Pick<RunnerParts, "store">,
+    /** What waits is read from it. */
+    readonly store: RunStore,
     private readonly history: Pick<History, "base">,
     private readonly signals: Signals,
     /** Settles what this host leaves behind when it dies. */
@@ -47,45 +47,27 @@ export class Outbox {
   async add(run: AskedWaiting, input: RunAgentInput): Promise<"waits" | "exists"> {
     const { threadId, runId } = run;
     const answer = isAnswer(input) ? fingerprint(checkInput(input)) : undefined;
-    const added = await this.parts.store.addWaiting(run, MAX_WAITING, answer);
+    const added = await this.store.addWaiting(run, MAX_WAITING, answer);
     if (added.is === "full") throw new RunnerError("thread-busy", { threadId, runId, waiting: MAX_WAITING });
     if (added.is === "added") this.signals.waitingChangedHere(threadId);
     return added.is === "exists" ? "exists" : "waits";
   }
 
-  /** For whoever shows ids and times. Errors: RunnerError `locked` or `wrong-key`, where the key is missing. */
-  async readable(): Promise<void> {
-    await this.parts.store.readable?.();
-  }
-
-  /** The thread's waiting runs in order. */
-  list(threadId: string, limit?: number): Promise<readonly WaitingRow[]> {
-    return this.parts.store.waitingRuns(threadId, limit);
-  }
-
-  has(threadId: string, runId: string): Promise<boolean> {
-    return this.parts.store.isWaiting(threadId, runId);
-  }
-
-  threads(): Promise<readonly string[]> {
-    return this.parts.store.waitingThreads();
-  }
-
   async move(threadId: string, runId: string, before: string | null): Promise<boolean> {
-    return this.told(threadId, await this.parts.store.moveWaiting(threadId, runId, before));
+    return this.told(threadId, await this.store.moveWaiting(threadId, runId, before));
   }
 
   async remove(threadId: string, runId: string): Promise<boolean> {
-    return this.told(threadId, await this.parts.store.removeWaiting(threadId, runId));
+    return this.told(threadId, await this.store.removeWaiting(threadId, runId));
   }
 
   async update(threadId: string, runId: string, update: WaitingUpdate): Promise<boolean> {
-    return this.told(threadId, await this.parts.store.updateWaiting(threadId, runId, update));
+    return this.told(threadId, await this.store.updateWaiting(threadId, runId, update));
   }
 
   /** What the thread is now. */
   thread(threadId: string): Promise<ThreadNow> {
-    return steadily(this.parts.store, threadId, async (head) => {
+    return steadily(this.store, threadId, async (head) => {
       // Nobody else may look at the live run that the others wait for (L9).
       if (head?.live !== undefined) this.watchHolder(head.holder);
       const isIdle = head !== undefined && head.live === undefined && head.deleted !== true;

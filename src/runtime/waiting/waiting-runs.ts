@@ -104,7 +104,9 @@ export class WaitingRuns {
   private readonly clock: Clock;
   private readonly closed: AbortSignal;
   /** Any use of what a run is added with loads its code. */
-  private readonly adding = new Lazy(() => Promise.all([this.outbox.has("", ""), this.parts.runner.getRun("-")]));
+  private readonly adding = new Lazy(() =>
+    Promise.all([this.outbox.store.isWaiting("", ""), this.parts.runner.getRun("-")]),
+  );
 
   /** @param outbox of the runner */
   constructor(
@@ -163,10 +165,10 @@ export class WaitingRuns {
     const { runId } = input;
     const { runner, network } = this.parts;
     // Asked again: a host has died, or its answer was lost.
-    if (await this.outbox.has(threadId, runId)) return true;
+    if (await this.outbox.store.isWaiting(threadId, runId)) return true;
     const [now, [first], isKnown] = await Promise.all([
       this.outbox.thread(threadId),
-      this.outbox.list(threadId, 1),
+      this.outbox.store.waitingRuns(threadId, 1),
       runner.hasRun(threadId, input),
     ]);
     if (isKnown) return false;
@@ -208,7 +210,7 @@ export class WaitingRuns {
    * of the storage.
    */
   async *watch(threadId: string | undefined, signal: AbortSignal): AsyncGenerator<readonly WaitingRun[], void> {
-    await this.outbox.readable();
+    await this.outbox.store.readable?.();
     const bell = new Bell();
     const looking: Looking = { bell, threadId, isEmpty: false };
     this.looking.add(looking);
@@ -216,7 +218,7 @@ export class WaitingRuns {
     try {
       while (!signal.aborted && !this.closed.aborted) {
         const seen = bell.count;
-        const threads = threadId === undefined ? await this.outbox.threads() : [threadId];
+        const threads = threadId === undefined ? await this.outbox.store.waitingThreads() : [threadId];
         const now: WaitingRun[] = [];
         for (const each of threads) now.push(...(await this.list(each)));
         // Threads in which nothing waits may run as they like.
@@ -260,12 +262,12 @@ export class WaitingRuns {
   }
 
   private async rowOf(threadId: string, runId: string): Promise<WaitingRow | undefined> {
-    return (await this.outbox.list(threadId)).find((row) => row.runId === runId);
+    return (await this.outbox.store.waitingRuns(threadId)).find((row) => row.runId === runId);
   }
 
   /** A thread's waiting runs with their reasons, in order. */
   private async list(threadId: string): Promise<readonly WaitingRun[]> {
-    const rows = await this.outbox.list(threadId);
+    const rows = await this.outbox.store.waitingRuns(threadId);
     const [first] = rows;
     if (first === undefined) return [];
     const reason = await this.reasonOf(first);
@@ -295,7 +297,7 @@ export class WaitingRuns {
 
   /** An answer goes ahead of the run that waits for it. @returns whether one does now */
   private async putAnswerFirst({ threadId, runId }: WaitingRow): Promise<boolean> {
-    const [rows, now] = await Promise.all([this.outbox.list(threadId), this.outbox.thread(threadId)]);
+    const [rows, now] = await Promise.all([this.outbox.store.waitingRuns(threadId), this.outbox.thread(threadId)]);
     const answer = rows.find((row) => {
       const { is } = this.reasonAt(row, now);
       return row.kind === "run" && is !== "failed" && !FOR_ANSWERS.has(is);
@@ -351,7 +353,7 @@ export class WaitingRuns {
         const seen = bell.count;
         let waitMs = SILENCE_MS;
         try {
-          const [first] = await this.outbox.list(threadId, 1);
+          const [first] = await this.outbox.store.waitingRuns(threadId, 1);
           if (this.closed.aborted) return;
           if (first === undefined) {
             if (bell.count !== seen) continue;

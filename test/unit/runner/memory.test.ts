@@ -187,7 +187,7 @@ describe("in-memory runners of one process", () => {
     const outbox = await runner.outbox.get();
     const request = { threadId: "t", agentId: "a", runId: "waits", since: 0, kind: "run", request: {} } as const;
     expect(await outbox.add(request, inputOf("t", "waits"))).toBe("waits");
-    const atEnd = live.then(() => outbox.list("t"));
+    const atEnd = live.then(() => outbox.store.waitingRuns("t"));
     await resetInMemoryStore();
     expect(await atEnd).toEqual([]);
     expect(await runner.waiting.list()).toEqual([]);
