@@ -164,10 +164,10 @@ const LIST_QUERY: Names<CheckpointListQuery> = {
 /** @throws RunnerError `invalid-input` */
 export function checkListQuery(query: CheckpointListQuery = {}): ListRange {
   checkObject("query", query);
-  checkNames(query, LIST_QUERY, { of: "list" });
-  // The object belongs to the caller and may have getters: check the values that were read.
-  const { runId, limit, before, after } = query;
-  checkNames({ runId, limit, before, after }, LIST_QUERY, { of: "list" });
+  // The object belongs to the caller and may have getters: what is checked is what was read.
+  const read = { ...query };
+  checkNames(read, LIST_QUERY, { of: "list" });
+  const { runId, limit, before, after } = read;
   return { runId, limit: limit ?? Infinity, before: ownPlace(before), after: ownPlace(after) };
 }
 
@@ -192,9 +192,9 @@ const PRUNE_QUERY: Names<PruneQuery> = {
 /** @throws RunnerError `invalid-input` */
 export function checkPruneQuery(query: PruneQuery): PruneRange {
   checkObject("query", query);
-  checkNames(query, PRUNE_QUERY, { of: "prune" });
-  const { keep, olderThan, runId, evenLast } = query;
-  checkNames({ keep, olderThan, runId, evenLast }, PRUNE_QUERY, { of: "prune" });
+  const read = { ...query };
+  checkNames(read, PRUNE_QUERY, { of: "prune" });
+  const { keep, olderThan, runId, evenLast } = read;
   if (keep === undefined && olderThan === undefined) refuse("keep", "be given, or olderThan");
   return { runId, keep: Math.max(keep ?? 0, evenLast === true ? 0 : 1), olderThan: olderThan ?? Infinity };
 }

@@ -1,6 +1,6 @@
 import { sizeOf } from "../run/size.js";
-import type { Checkpoint, CheckpointMetadata, CheckpointState } from "./checkpoint.js";
-import type { CheckpointPatch } from "./checkpoint-store.js";
+import type { Checkpoint, CheckpointMetadata, CheckpointOrigin, CheckpointState } from "./checkpoint.js";
+import type { CheckpointPatch, LineageStep } from "./checkpoint-store.js";
 import { hasFields } from "./checks.js";
 
 /** Metadata without the place that the store gives. */
@@ -31,6 +31,30 @@ export const mayFollow = (
   latest: CheckpointMetadata | null,
   expectedLatestId: string | null,
 ): boolean => (latest?.id ?? null) === expectedLatestId && timestamp >= (latest?.timestamp ?? -Infinity);
+
+/**
+ * A checkpoint and its ancestry, see {@link LocalCheckpointStore.lineage}.
+ *
+ * @param metadataOf null: there is none of this id
+ * @param originOf undefined: the run is no fork
+ */
+export async function lineageOf(
+  id: string,
+  metadataOf: (id: string) => Promise<CheckpointMetadata | null> | CheckpointMetadata | null,
+  originOf: (runId: string) => Promise<CheckpointOrigin | undefined> | CheckpointOrigin | undefined,
+): Promise<LineageStep[]> {
+  const steps: LineageStep[] = [];
+  const first = await metadataOf(id);
+  let next = first === null ? undefined : { checkpointId: id, runId: first.runId };
+  // `forkedFrom` comes from callers and may be cyclic.
+  const seen = new Set<string>();
+  while (next !== undefined && !seen.has(next.runId)) {
+    seen.add(next.runId);
+    steps.push({ ...next, metadata: await metadataOf(next.checkpointId) });
+    next = await originOf(next.runId);
+  }
+  return steps;
+}
 
 // A spread defines keys instead of setting them, so "__proto__" is an ordinary key.
 const merged = (own: unknown, patch: unknown): unknown =>

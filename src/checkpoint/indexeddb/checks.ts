@@ -1,7 +1,8 @@
 import { RunnerError } from "../../run/errors.js";
 import { decoded, type PayloadCodec, type PayloadPlace } from "../../storage/codec.js";
-import type { Checkpoint } from "../checkpoint.js";
+import type { Checkpoint, CheckpointMetadata } from "../checkpoint.js";
 import { hasFields, isCheckpoint, isCount, isId, isOrigin, isTime } from "../checks.js";
+import { listed } from "../derive.js";
 import type { CheckpointStores, MetadataRecord, OriginRecord, TurnRecord } from "./schema.js";
 
 /** Locates an invalid record without revealing its content. */
@@ -22,9 +23,10 @@ const isMetadata = (record: MetadataRecord): boolean =>
   typeof record.hasMemorySnapshot === "boolean" &&
   (record.forkedFrom === undefined || isOrigin(record.forkedFrom));
 
-export function checkMetadata<T extends MetadataRecord | undefined>(record: T): T {
-  if (record === undefined || isMetadata(record)) return record;
-  throw corrupt("metadata", { checkpointId: record.id });
+/** The public part of a record. */
+export function metadataIn(record: MetadataRecord): CheckpointMetadata {
+  if (!isMetadata(record)) throw corrupt("metadata", { checkpointId: record.id });
+  return { ...listed(record), turn: 0 - record.place[1] };
 }
 
 export function checkOriginRecord(record: OriginRecord | TurnRecord | undefined): OriginRecord | undefined {

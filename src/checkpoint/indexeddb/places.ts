@@ -1,8 +1,6 @@
-import type { CheckpointMetadata } from "../checkpoint.js";
 import type { CheckpointPlace } from "../checkpoint-store.js";
 import { isCount } from "../checks.js";
-import { listed } from "../derive.js";
-import type { MetadataRecord, Place } from "./schema.js";
+import type { Place } from "./schema.js";
 
 /** The largest count that `getAll` and `advance` accept, an unsigned long. */
 export const MOST = 2 ** 32 - 1;
@@ -53,9 +51,3 @@ export function turnIn(key: IDBValidKey | undefined): number {
   const place: unknown = Array.isArray(key) ? key.at(-1) : undefined;
   return turnOf(Array.isArray(place) ? negative(Number(place[1])) : undefined);
 }
-
-/** The public part of a checked record. */
-export const toMetadata = (record: MetadataRecord): CheckpointMetadata => ({
-  ...listed(record),
-  turn: negative(record.place[1]),
-});

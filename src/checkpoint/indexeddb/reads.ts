@@ -2,9 +2,9 @@ import type { PayloadCodec } from "../../storage/codec.js";
 import { refuseLocked } from "../../storage/indexeddb/keyless.js";
 import type { StoredCheckpoints } from "../checked-store.js";
 import type { CheckpointMetadata } from "../checkpoint.js";
-import type { LineageStep } from "../checkpoint-store.js";
-import { checkMetadata, checkOriginRecord, corrupt, decodeCheckpoint, isPlaceOf } from "./checks.js";
-import { everyPlace, MOST, placesBetween, toMetadata } from "./places.js";
+import { lineageOf } from "../derive.js";
+import { checkOriginRecord, corrupt, decodeCheckpoint, isPlaceOf, metadataIn } from "./checks.js";
+import { everyPlace, MOST, placesBetween } from "./places.js";
 import {
   KEYS,
   type CheckpointConnection,
@@ -13,14 +13,14 @@ import {
   type MetadataRecord,
 } from "./schema.js";
 
-/** Metadata of a run's newest checkpoint, in a transaction over `metadata`. */
-export async function newestOf(
-  tx: CheckpointRead | CheckpointWrite,
-  runId: string,
-): Promise<CheckpointMetadata | null> {
-  const record = checkMetadata(await tx.objectStore("metadata").index("run").get(everyPlace(runId)));
-  return record === undefined ? null : toMetadata(record);
+async function metadataOf(reading: Promise<MetadataRecord | undefined>): Promise<CheckpointMetadata | null> {
+  const record = await reading;
+  return record === undefined ? null : metadataIn(record);
 }
+
+/** Metadata of a run's newest checkpoint, in a transaction over `metadata`. */
+export const newestOf = (tx: CheckpointRead | CheckpointWrite, runId: string): Promise<CheckpointMetadata | null> =>
+  metadataOf(tx.objectStore("metadata").index("run").get(everyPlace(runId)));
 
 export const checkpointReads = (
   connection: CheckpointConnection,
@@ -71,28 +71,18 @@ export const checkpointReads = (
       while (cursor !== null && page.push(cursor.value) < limit) cursor = await cursor.continue();
       return page.toReversed();
     });
-    return records.map((record) => toMetadata(checkMetadata(record)));
+    return records.map(metadataIn);
   },
 
   lineage: async (id) => {
     await refuseLocked(connection, codec, KEYS);
     return connection.read(["metadata", "origins"], async (tx) => {
-      const metadata = tx.objectStore("metadata");
-      const steps: LineageStep[] = [];
-      const first = checkMetadata(await metadata.get(id));
-      if (first === undefined) return steps;
-      steps.push({ checkpointId: id, runId: first.runId, metadata: toMetadata(first) });
-      // `forkedFrom` comes from callers and may be cyclic.
-      const seen = new Set<string>();
-      for (let { runId } = first; !seen.has(runId);) {
-        seen.add(runId);
-        const origin = checkOriginRecord(await tx.objectStore("origins").get(runId));
-        if (origin === undefined || seen.has(origin.from.runId)) break;
-        const record = checkMetadata(await metadata.get(origin.from.checkpointId));
-        steps.push({ ...origin.from, metadata: record === undefined ? null : toMetadata(record) });
-        ({ runId } = origin.from);
-      }
-      return steps;
+      const [metadata, origins] = [tx.objectStore("metadata"), tx.objectStore("origins")];
+      return lineageOf(
+        id,
+        (of) => metadataOf(metadata.get(of)),
+        async (runId) => checkOriginRecord(await origins.get(runId))?.from,
+      );
     });
   },
 });

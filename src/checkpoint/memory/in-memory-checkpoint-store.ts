@@ -5,7 +5,7 @@ import { CheckedStore, type StoredCheckpoints } from "../checked-store.js";
 import type { Checkpoint, CheckpointMetadata, CheckpointOrigin } from "../checkpoint.js";
 import type { LineageStep, SaveIfResult } from "../checkpoint-store.js";
 import type { ListRange, PruneRange } from "../checks.js";
-import { mayFollow, metadataOf } from "../derive.js";
+import { lineageOf, mayFollow, metadataOf } from "../derive.js";
 import { Ordered, type Entry } from "./ordered.js";
 
 /** The dependencies of the store. */
@@ -88,17 +88,11 @@ class Memory implements StoredCheckpoints {
   }
 
   async lineage(id: string): Promise<LineageStep[]> {
-    const first = this.#byId.get(id);
-    const steps: LineageStep[] = [];
-    let next = first && { checkpointId: id, runId: first.checkpoint.runId };
-    // `forkedFrom` comes from callers and may be cyclic.
-    const seen = new Set<string>();
-    while (next !== undefined && !seen.has(next.runId)) {
-      seen.add(next.runId);
-      steps.push({ ...next, metadata: structuredClone(this.#byId.get(next.checkpointId)?.metadata ?? null) });
-      next = this.#origins.get(next.runId);
-    }
-    return steps;
+    return lineageOf(
+      id,
+      (of) => structuredClone(this.#byId.get(of)?.metadata ?? null),
+      (runId) => this.#origins.get(runId),
+    );
   }
 
   async close(): Promise<void> {}
