@@ -1,3 +1,4 @@
+import { defined } from "../../platform/defined.js";
 import { sameValue } from "../../run/same-value.js";
 import type { PayloadCodec } from "../codec.js";
 import type { AbsentThread, DeviceStore } from "../devices.js";
@@ -119,14 +120,13 @@ async function rowOf(
   return {
     threadId,
     title: await encodeTitle(codec, threadId, title),
-    ...(agentId !== undefined && { agentId }),
     archived: flag(archived),
     pinned: flag(pinned),
     createdAt,
     updatedAt,
     runCount: 0,
     eventCount: 0,
-    ...(lastStatus !== undefined && { lastStatus }),
     absent: 1,
+    ...defined({ agentId, lastStatus }),
   };
 }

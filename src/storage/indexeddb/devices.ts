@@ -30,6 +30,7 @@ import { quietly } from "./database-connection.js";
 import { hasKeys, refuseEncrypted } from "./keyless.js";
 import { newestOfId, readRunsFrom, rowsOfId, runOfName } from "./reads.js";
 import {
+  asGiven,
   bytesAfter,
   chunksFrom,
   encodeChunk,
@@ -102,8 +103,7 @@ export const indexedDBDevices = (connection: Connection, codec: PayloadCodec): D
         epoch = written.again;
         continue;
       }
-      // Callers compare it with what they gave.
-      return written && { ...written, ...(written.fingerprint === fingerprint && { fingerprint: given.fingerprint }) };
+      return written && asGiven(written, fingerprint, given.fingerprint);
     }
   },
 

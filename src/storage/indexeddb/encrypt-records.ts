@@ -59,18 +59,13 @@ export type Encrypted = "all" | "plain-left" | "later" | "stopped";
 /**
  * Encrypts all stores of a database, if something in it may be behind.
  *
- * @param begin how it is before that
  * @returns whether something is left that a later call may encrypt
  */
-export async function encryptStores(
-  ring: KeyRing,
-  stores: readonly (() => Promise<Encrypted>)[],
-  begin: () => Promise<Encrypted> = async () => "all",
-): Promise<boolean> {
+export async function encryptStores(ring: KeyRing, stores: readonly (() => Promise<Encrypted>)[]): Promise<boolean> {
   const keys = await ring.behind();
   if (keys === undefined) return false;
   const ends = new Set<Encrypted>();
-  for (const encrypt of [begin, ...stores]) {
+  for (const encrypt of stores) {
     ends.add(await encrypt());
     if (ends.has("stopped")) return false;
   }

@@ -106,12 +106,11 @@ export async function encryptRest(connection: Connection, ring: KeyRing, signal?
   const records = recordsIn(ring);
   const encrypt = <Name extends Content>(name: Name): Promise<Encrypted> =>
     encryptRecords({ connection, ring, signal }, name, records[name]);
-  return encryptStores(
-    ring,
-    (Object.keys(records) as Content[]).map((name) => () => encrypt(name)),
+  return encryptStores(ring, [
     // Asked before: what such a run writes meanwhile may be behind.
     async () => ((await hasPlainRun(connection)) ? "later" : "all"),
-  );
+    ...(Object.keys(records) as Content[]).map((name) => () => encrypt(name)),
+  ]);
 }
 
 /** Whether a run is live whose host does not encrypt it. */

@@ -8,7 +8,7 @@ import type { NamedRun, RunReads, RunRow } from "../run-store.js";
 import { checkHead, checkRun, corrupt, isHead, isMessage, isMessageAlone, isRecord, isRun } from "./checks.js";
 import { endCounts, readHead, readRun, unlessCut } from "./heads.js";
 import { decodeClosing, decodeInput, decodeMessage, decodeState } from "./payloads.js";
-import { messageRecordsIn, PAGE, placeOfResult, runRange, toRunRow } from "./records.js";
+import { asGiven, messageRecordsIn, PAGE, placeOfResult, runRange, toRunRow } from "./records.js";
 import type { Connection, MessageRecord, ReadTransaction, RunRecord, WriteTransaction } from "./schema.js";
 
 /**
@@ -157,8 +157,7 @@ export const indexedDBReads = (connection: Connection, codec: PayloadCodec): Rea
     );
     const run = checkRun(record);
     if (run === undefined || run.runIndex < firstOf(checkHead(head))) return undefined;
-    // Callers compare it with what they gave.
-    return { ...toRunRow(run), ...(run.fingerprint === fingerprint && { fingerprint: given! }) };
+    return asGiven(toRunRow(run), fingerprint, given);
   },
 
   runsOfId: (runId, limit) =>

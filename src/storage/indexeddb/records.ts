@@ -188,6 +188,10 @@ export function formerId(run: RunRecord): FormerId {
   return answerId === undefined ? [runId, fingerprint] : [runId, fingerprint, answerId];
 }
 
+/** Callers compare a run with what they gave. @param digest what the codec makes of the given fingerprint */
+export const asGiven = (run: RunRow, digest: string | undefined, given: string | undefined): RunRow =>
+  given === undefined || run.fingerprint !== digest ? run : { ...run, fingerprint: given };
+
 export function toRunRow(record: RunRecord): RunRow {
   const { input: _input, closing: _closing, bytes: _bytes, runId, ...row } = record;
   return { ...row, runId: Array.isArray(runId) ? runId[0] : runId };

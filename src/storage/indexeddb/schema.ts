@@ -43,7 +43,6 @@ export interface ThreadRecord {
   lastStatus?: SettledStatus;
   /** Its runs have not come from the other devices yet. */
   absent?: 1;
-  forkedFrom?: { threadId: string; runIndex: number };
 }
 
 /** See `formerId`. */

@@ -1,3 +1,4 @@
+import { defined } from "../../platform/defined.js";
 import type { ListedThread, RunStore, ThreadRow } from "../run-store.js";
 import { isNotOfRecord, type PayloadCodec } from "../codec.js";
 import { checkThread, isThread } from "./checks.js";
@@ -126,17 +127,15 @@ async function toThreadRow(codec: PayloadCodec, record: ThreadRecord, shown = fa
     if (!shown || isNotOfRecord(error)) throw error;
     return "";
   });
+  const { threadId, named, agentId, archived, pinned, createdAt, updatedAt, runCount, lastStatus, absent } = record;
   return {
-    threadId: record.threadId,
+    threadId,
     title,
-    ...(record.named === 1 && { named: true as const }),
-    ...(record.agentId !== undefined && { agentId: record.agentId }),
-    archived: record.archived === 1,
-    pinned: record.pinned === 1,
-    createdAt: record.createdAt,
-    updatedAt: record.updatedAt,
-    runCount: record.runCount,
-    ...(record.lastStatus !== undefined && { lastStatus: record.lastStatus }),
-    ...(record.absent === 1 && { absent: true as const }),
+    archived: archived === 1,
+    pinned: pinned === 1,
+    createdAt,
+    updatedAt,
+    runCount,
+    ...defined({ agentId, lastStatus, named: named && (true as const), absent: absent && (true as const) }),
   };
 }

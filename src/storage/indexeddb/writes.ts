@@ -22,6 +22,7 @@ import { refuseEncrypted } from "./keyless.js";
 import { newestOfId, rowsOfId, runOfId, runOfName } from "./reads.js";
 import { quietly } from "./database-connection.js";
 import {
+  asGiven,
   bytesAfter,
   encodeChunk,
   encodeDerived,
@@ -99,9 +100,7 @@ export const indexedDBWrites = (
       if (decision.is === "moved") return decision;
       if (decision.is === "exists") {
         if (isWaiting) await dropWaiting(tx, request);
-        // Callers compare it with what they gave.
-        const isIt = decision.run.fingerprint === fingerprint;
-        return { is: "exists", run: { ...toRunRow(decision.run), ...(isIt && { fingerprint: given.fingerprint }) } };
+        return { is: "exists", run: asGiven(toRunRow(decision.run), fingerprint, given.fingerprint) };
       }
       if (decision.is === "again") return granted(request, decision.run, thread?.bytes);
 

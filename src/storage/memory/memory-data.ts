@@ -246,7 +246,6 @@ export function placeAfter(chunks: readonly Chunk[], seq: number): number {
 
 /** Inserts the chunk in order, or replaces the one that begins with the same event. */
 export function putChunk(chunks: Chunk[], chunk: Chunk): void {
-  let place = chunks.length;
-  while (place > 0 && chunks[place - 1]!.firstSeq >= chunk.firstSeq) place--;
+  const place = placeAfter(chunks, chunk.firstSeq - 1);
   chunks.splice(place, chunks[place]?.firstSeq === chunk.firstSeq ? 1 : 0, chunk);
 }
