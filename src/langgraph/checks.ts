@@ -1,6 +1,7 @@
 import { RunnerError } from "../run/errors.js";
 import { isRecord } from "../run/json.js";
 import { isSealed } from "../storage/codec.js";
+import type { CheckpointName } from "./config.js";
 import type {
   ChannelSource,
   ChannelVersion,
@@ -63,7 +64,7 @@ export function checkWrite(record: WriteRecord): WriteRecord {
 /** Locates an invalid record without revealing its content. */
 export const placeOf = (
   store: string,
-  { threadId, ns, id }: { readonly threadId: string; readonly ns: string; readonly id: string },
+  { threadId, ns, id }: CheckpointName,
 ): { store: string; threadId: string; checkpointNs: string; checkpointId: string } => ({
   store,
   threadId,
@@ -71,5 +72,5 @@ export const placeOf = (
   checkpointId: id,
 });
 
-const corrupt = (store: string, at: { threadId: string; ns: string; id: string }): RunnerError =>
+export const corrupt = (store: string, at: CheckpointName): RunnerError =>
   new RunnerError("corrupt-record", placeOf(store, at));

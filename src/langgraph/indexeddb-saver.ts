@@ -25,7 +25,7 @@ import { ENCRYPTION, type EncryptionOption } from "../storage/encryption-option.
 import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
 import { refuseLocked } from "../storage/indexeddb/keyless.js";
 import { storedBy, type StoredBy } from "../storage/indexeddb/stored-by.js";
-import { isSerialized, placeOf } from "./checks.js";
+import { corrupt, isSerialized, placeOf } from "./checks.js";
 import { configOf, invalid, namesIn, namespaceOf, type CheckpointName } from "./config.js";
 import { placeOfCheckpoint, placeOfMetadata, placeOfValue, placeOfWrite } from "./places.js";
 import { PutBefore } from "./put-before.js";
@@ -87,8 +87,8 @@ const LIST_OPTIONS: Names<CheckpointListOptions> = {
 
 /**
  * Keeps the checkpoints of LangGraph.js in IndexedDB: in a page, in workers, in Node with fake-indexeddb. Opens at the
- * first use. All savers with the same `dbName` share their data, in any context; each call is one transaction, so a crash
- * leaves all of its changes or none.
+ * first use. All savers with the same `dbName` share their data, in any context; what a call changes it changes in one
+ * transaction, so a crash leaves all of it or none.
  *
  * Errors are RunnerErrors: those of storage in RunnerErrorCode, `invalid-input` before anything is written.
  */
@@ -297,7 +297,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
     ]);
     const versions = isRecord(body) ? body["channel_versions"] : undefined;
     if (!isRecord(body) || !isRecord(versions) || !namesTheSame(record, versions, body["channel_values"])) {
-      throw new RunnerError("corrupt-record", placeOf("checkpoints", record));
+      throw corrupt("checkpoints", record);
     }
     // LangGraph's own type: partly checked here, the rest is up to LangGraph and its serializer.
     const checkpoint = { ...body, channel_values: Object.fromEntries(channels) } as unknown as Checkpoint;
@@ -312,7 +312,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
 
   private async metadataOf(record: CheckpointRecord): Promise<CheckpointMetadata> {
     const metadata = await this.load(record.metadata, placeOfMetadata(record), "checkpoints", record);
-    if (!isRecord(metadata)) throw new RunnerError("corrupt-record", placeOf("checkpoints", record));
+    if (!isRecord(metadata)) throw corrupt("checkpoints", record);
     // As with the checkpoint: it comes from LangGraph.
     return metadata as CheckpointMetadata;
   }
@@ -327,7 +327,7 @@ export class IndexedDBSaver extends BaseCheckpointSaver {
   }
 
   private async load(stored: StoredValue, place: PayloadPlace, store: string, at: CheckpointName): Promise<unknown> {
-    const refused = (): RunnerError => new RunnerError("corrupt-record", placeOf(store, at));
+    const refused = (): RunnerError => corrupt(store, at);
     const value = await decoded(this.codec, stored, place, refused);
     if (!isSerialized(value)) throw refused();
     return deserialize(this.serde, value, placeOf(store, at));
