@@ -259,6 +259,9 @@ export class RunnerError extends Error {
 export const invalidInput = (field: string, message: string): RunnerError =>
   new RunnerError("invalid-input", { field }, { message });
 
+export const notEncrypted = (): RunnerError =>
+  invalidInput("encryption", "Nothing is encrypted here: give encryption to serveRuntime, {} where tabs bring the key");
+
 /** All codes, for checks of what crosses contexts. */
 export const RUNNER_ERROR_CODES = Object.keys(MESSAGES) as readonly RunnerErrorCode[];
 

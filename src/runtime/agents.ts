@@ -58,7 +58,7 @@ function oncePerRequest(make: OfRequest): OfRequest {
 
 /** Stands for an agent that servers have. */
 const serverAgent = async (): Promise<AbstractAgent> => {
-  const { ServerAgent } = await loaded(import("./server-agent.js"));
+  const { ServerAgent } = await loaded(import("./stand-ins.js"));
   return new ServerAgent();
 };
 

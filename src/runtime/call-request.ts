@@ -1,4 +1,5 @@
 import { invalidInput, RunnerError } from "../run/errors.js";
+import type { RunRequest } from "../wire/shapes.js";
 import { isSegment } from "./http/segments.js";
 import type { Asked, Incoming, RequestRoute } from "./request.js";
 
@@ -77,6 +78,24 @@ export function asCall<G>(shape: CallShape<G>, asked: G): { readonly call: Call;
   };
   return { call, path };
 }
+
+/** A run as the request that would ask for it over HTTP. Its body has all that the run is made of, and nothing else. */
+export function runCall({
+  agentId,
+  threadId,
+  input,
+  persistedInputMessages,
+}: RunRequest): Pick<Call, "asked" | "method" | "path"> & { readonly body: object } {
+  return {
+    asked: { route: "agent/run", agentId, threadId, runId: input.runId },
+    method: "POST",
+    path: ["agent", agentId, "run"],
+    body: { ...input, threadId, ...(persistedInputMessages !== undefined && { persistedInputMessages }) },
+  };
+}
+
+/** What the after-middleware is shown of a stream. */
+export const streamed = (): Response => new Response(null, { headers: { "content-type": "text/event-stream" } });
 
 /**
  * The request is created once, on demand; creating it throws RunnerError `invalid-input` for a call that no request can

@@ -15,7 +15,7 @@ import type { RunRequest } from "../wire/shapes.js";
 import { RuntimeCore } from "./core.js";
 import type { Host, HostOptions } from "./host-options.js";
 import { startUnread } from "./start-unread.js";
-import { isUnrecorded } from "./unrecorded.js";
+import { isUnrecorded } from "./mcp-requests.js";
 import { isAnswerOfNow, isPassing } from "./waiting/failures.js";
 
 /** What is in the space must not leave it because this host has no room: nothing is removed. */

@@ -25,13 +25,11 @@ import { AgentConfigurator, type AgentSettings } from "./configure-agent.js";
 import type { Debug } from "./debug.js";
 import { foreignEvents } from "./foreign-events.js";
 import { tell, type MeasuredRun, type RuntimeMetrics } from "./metrics.js";
-import type { Admitted, RequestEnd } from "./request.js";
-import { mcpRequestOf } from "./mcp-requests.js";
-import { isSuggestion } from "./unrecorded.js";
+import type { Admitted, RequestEnd, ServedRun } from "./request.js";
+import { isSuggestion, mcpRequestOf } from "./mcp-requests.js";
 import type { UnrecordedRunsOptions } from "./options.js";
 import { json } from "./http/responses.js";
 import type { RunnerHome } from "./runner-home.js";
-import type { ServedRun } from "./served-run.js";
 
 export interface RuntimeRunsParts {
   readonly agents: AgentRegistry;
@@ -233,7 +231,7 @@ export class RuntimeRuns {
     const agent = await agents.clone(agentId, request.request);
     if (!isAllowed) {
       logger.warn("[ag-ui-local-runtime] Refused what a page asked of an MCP server", told);
-      const { RefusingAgent } = await loaded(import("./refusing-agent.js"));
+      const { RefusingAgent } = await loaded(import("./stand-ins.js"));
       return this.unrecorded(asked, new RefusingAgent(asks), false);
     }
     logger.info("[ag-ui-local-runtime] A page asked an MCP server", told);

@@ -1,10 +1,9 @@
 import { invalidInput } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
 import type { RunRequest } from "../wire/shapes.js";
-import type { Admitted } from "./request.js";
-import { runCall, streamed } from "./run-call.js";
+import type { Admitted, ServedRun } from "./request.js";
+import { runCall, streamed } from "./call-request.js";
 import { serveCall, type Serving } from "./serve-call.js";
-import type { ServedRun } from "./served-run.js";
 
 /**
  * Starts a run that nobody here reads: one that waited, or that another device asks for. Through the middleware, which sees it

@@ -20,12 +20,11 @@ import type { ModelOffer } from "../wire/model-frames.js";
 import type { WaitingRun } from "../wire/waiting-shapes.js";
 import { checkEnqueue, checkNamedWaiting, checkWaitingMove, checkWaitingQuery } from "../wire/waiting-checks.js";
 import { postAll, untilEnd } from "../wire/watched-port.js";
-import type { CallShape, Seen } from "./call-request.js";
+import { runCall, type CallShape, type Seen } from "./call-request.js";
 import type { RuntimeCore } from "./core.js";
 import { filterEvents, filterMessages, filterState, type EventFilter } from "./event-filter.js";
 import type { ChangedKey, KeptKey, LockCall } from "./locking.js";
 import type { Admitted } from "./request.js";
-import { runCall } from "./run-call.js";
 import type { WaitingRuns } from "./waiting/waiting-runs.js";
 
 /** The tab that makes a call, and the host that answers it. */

@@ -16,7 +16,7 @@ import type { RunRequest } from "../../wire/shapes.js";
 import type { Enqueued, EnqueueRequest, WaitingReason, WaitingRun } from "../../wire/waiting-shapes.js";
 import { policyOf, type AgentPolicies } from "../agent-policies.js";
 import { hasAll, type Callers } from "../callers.js";
-import { isUnrecorded } from "../unrecorded.js";
+import { isUnrecorded } from "../mcp-requests.js";
 import { afterFailure, isLateAnswer } from "./failures.js";
 import { reasonFor, type Candidate } from "./reason.js";
 import { messagesOf, requestIn } from "./stored-call.js";

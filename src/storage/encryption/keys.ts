@@ -1,5 +1,4 @@
-import { invalidInput, RunnerError } from "../../run/errors.js";
-import { notEncrypted } from "../../run/not-encrypted.js";
+import { invalidInput, RunnerError, notEncrypted } from "../../run/errors.js";
 import type { KeyForm } from "../../run/types.js";
 import { KEYS_PLACE } from "../codec.js";
 

@@ -1,5 +1,5 @@
 import { AbstractAgent, EventType, type BaseEvent, type RunAgentInput } from "@ag-ui/client";
-import { of, type Observable } from "rxjs";
+import { of, throwError, type Observable } from "rxjs";
 import type { McpRequest } from "./mcp-requests.js";
 
 /** Refuses as `@ag-ui/mcp-apps-middleware` does: in the result of the run. */
@@ -17,6 +17,15 @@ export class RefusingAgent extends AbstractAgent {
     return of<BaseEvent[]>(
       { type: EventType.RUN_STARTED, threadId, runId } as BaseEvent, // has the fields of its type
       { type: EventType.RUN_FINISHED, threadId, runId, result } as BaseEvent,
+    );
+  }
+}
+
+/** Stands for an agent that only servers have: its runs are never executed here. */
+export class ServerAgent extends AbstractAgent {
+  run(): Observable<BaseEvent> {
+    return throwError(
+      () => new Error(`The agent "${this.agentId}" runs on servers: what is not recorded cannot be asked of it`),
     );
   }
 }
