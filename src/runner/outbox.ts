@@ -7,7 +7,7 @@ import type { RunStore, ThreadHead } from "../storage/run-store.js";
 import type { AskedWaiting, WaitingUpdate } from "../storage/waiting.js";
 import { checkInput, fingerprint } from "./checks.js";
 import type { History } from "./history/history.js";
-import { steadily } from "./history/steadily.js";
+import { steadily } from "../storage/steadily.js";
 import type { Signals } from "./live/signals.js";
 
 /** How many runs may wait in one thread. */

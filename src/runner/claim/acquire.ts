@@ -5,7 +5,7 @@ import { isThatRun } from "../../run/interrupts.js";
 import type { ClaimRequest, RunRow } from "../../storage/run-store.js";
 import type { ConcurrentRunPolicy } from "../parts.js";
 import type { RecordedRun } from "../history/recorded-run.js";
-import { steadily } from "../history/steadily.js";
+import { steadily } from "../../storage/steadily.js";
 import { mayBeRefused, refusalBeside } from "./refusals.js";
 import type { PlacedRequest } from "../request.js";
 import type { RunnerContext } from "./recovery.js";

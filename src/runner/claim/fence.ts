@@ -26,7 +26,7 @@ import { RecordedRun } from "../history/recorded-run.js";
 import type { RunnerContext } from "./recovery.js";
 import { noBranchPoint, refusalFor, startOf } from "./refusals.js";
 import type { LiveRunRequest, PlacedRequest } from "../request.js";
-import { steadily } from "../history/steadily.js";
+import { steadily } from "../../storage/steadily.js";
 
 /** A run whose fence is committed: what it starts from. */
 export interface FencedRun {

@@ -8,7 +8,7 @@ import type { RunClosing, ThreadHead } from "../../storage/run-store.js";
 import { newThread } from "../history/history.js";
 import type { RecordedRun } from "../history/recorded-run.js";
 import { isUnreadable } from "../history/run-log.js";
-import { steadily } from "../history/steadily.js";
+import { steadily } from "../../storage/steadily.js";
 import type { RunnerParts } from "../parts.js";
 import type { PlacedRequest } from "../request.js";
 import type { RunnerContext } from "./recovery.js";

@@ -6,7 +6,7 @@ import { firstOf } from "../../storage/decisions.js";
 import type { RunRequest } from "../../wire/shapes.js";
 import type { History } from "./history.js";
 import type { RunnerParts } from "../parts.js";
-import { steadily } from "./steadily.js";
+import { steadily } from "../../storage/steadily.js";
 
 /**
  * The thread's state that a run starts from. The log does not repeat it, so a reader without it would apply the run's

@@ -17,7 +17,7 @@ import { refOf, type LiveRun, type RunRef } from "../live/live-run.js";
 import type { RunFeed } from "../../run/run-feed.js";
 import type { RunnerContext } from "../claim/recovery.js";
 import { hasNoRecord } from "../history/run-log.js";
-import { steadily } from "../history/steadily.js";
+import { steadily } from "../../storage/steadily.js";
 import { recoveryState } from "./recovery-state.js";
 import { tailRun, type TailContext } from "./tail.js";
 

@@ -17,7 +17,7 @@ import type { History } from "../history/history.js";
 import { isUnreadable } from "../history/run-log.js";
 import type { LiveRun } from "../live/live-run.js";
 import type { RunnerParts } from "../parts.js";
-import { steadily } from "../history/steadily.js";
+import { steadily } from "../../storage/steadily.js";
 
 const STATUS = oneOf<RunStatus>("running", "finished", "errored", "stopped", "superseded", "broken");
 const RUN_QUERY: Names<RunListQuery> = { status: STATUS, limit: true, before: true };

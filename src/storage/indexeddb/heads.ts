@@ -1,5 +1,6 @@
 import { firstOf, hasNoEvents } from "../decisions.js";
 import type { ThreadHead } from "../run-store.js";
+import { steadily } from "../steadily.js";
 import { checkHead, checkRun } from "./checks.js";
 import { isCutOff } from "./garbage.js";
 import type { Connection, RunRecord } from "./schema.js";
@@ -41,21 +42,9 @@ export function endCounts(connection: Connection, threadId: string, runIndex: nu
   });
 }
 
-/**
- * A consistent read over several transactions: repeated if the thread was cut or deleted meanwhile, whether it failed or
- * not. `read` must ignore what is below `first`.
- */
-export async function unlessCut<T>(
+/** A consistent read over several transactions, see {@link steadily}. `read` must ignore what is below `first`. */
+export const unlessCut = <T>(
   connection: Connection,
   threadId: string,
   read: (first: number, head: ThreadHead | undefined) => Promise<T>,
-): Promise<T> {
-  let head = await readHead(connection, threadId);
-  for (;;) {
-    const reading = read(firstOf(head), head);
-    await reading.catch(() => undefined);
-    const now = await readHead(connection, threadId);
-    if (firstOf(now) === firstOf(head) && now?.cut === head?.cut) return reading;
-    head = now;
-  }
-}
+): Promise<T> => steadily({ head: (of) => readHead(connection, of) }, threadId, (head) => read(firstOf(head), head));

@@ -2,6 +2,7 @@ import type { Message } from "@ag-ui/client";
 import { byPlace, readPage, type MessageRows, type Place, type PlacedRow, type Span } from "../message-page.js";
 import { readableItems } from "../../run/readable.js";
 import type { RunStore } from "../run-store.js";
+import { steadily } from "../steadily.js";
 import { rowsOf, type MemoryData, type MemoryThread } from "./memory-data.js";
 
 type Row = PlacedRow<Message>;
@@ -10,13 +11,10 @@ export const memoryMessagePages = (data: MemoryData): Pick<RunStore, "messagePag
   messagePage: async (threadId, upTo, path, { before, limit }) => {
     const thread = data.threads.get(threadId);
     if (thread === undefined) return before === undefined ? { messages: [], earlier: false } : undefined;
-    for (;;) {
-      const { first, cut } = thread.head;
-      const page = await readPage(rowsUpTo(thread, upTo, path), before, limit);
-      // Not consistent: the thread was cut or deleted meanwhile.
-      if (thread.head.first !== first || thread.head.cut !== cut) continue;
-      return page && { messages: structuredClone(readableItems(page.contents)), earlier: page.earlier };
-    }
+    const page = await steadily({ head: async () => thread.head }, threadId, () =>
+      readPage(rowsUpTo(thread, upTo, path), before, limit),
+    );
+    return page && { messages: structuredClone(readableItems(page.contents)), earlier: page.earlier };
   },
 });
 
