@@ -100,8 +100,8 @@ export const BROKEN = [
   {
     law: "L13",
     file: "src/client/host-link.ts",
-    find: "return await Promise.race([answer, deadline]);",
-    put: "return await answer;",
+    find: "return await inTime(begin(settled.signal), this.options.callTimeoutMs, systemClock, timeout);",
+    put: "return await begin(settled.signal);",
     suite: "test/unit/client/host-link.test.ts",
     says: "a call has no deadline",
   },
