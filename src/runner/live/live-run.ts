@@ -1,10 +1,11 @@
+import { defined } from "../../platform/defined.js";
 import type { HeldLock } from "../../platform/locks.js";
 import { RunnerError } from "../../run/errors.js";
 import type { FailurePoint } from "../../run/failure-points.js";
-import type { Attempt } from "../../run/hosted.js";
 import { isAnswer, isThatRun } from "../../run/interrupts.js";
 import { isBusy, Life, type RunLife } from "../../run/life.js";
 import type { Claim, RunRow, StopRequest } from "../../storage/run-store.js";
+import type { LiveRun as LiveRunInfo } from "../../wire/shapes.js";
 import type { AcquireContext } from "../claim/acquire.js";
 import type { RunStart } from "../history/baseline.js";
 import type { Execution } from "./execution.js";
@@ -21,19 +22,8 @@ const NOT_IN_STEP = "What other devices have added to the thread is not written 
 
 const details = ({ threadId, agentId }: PlacedRequest) => ({ threadId, ...(agentId !== undefined && { agentId }) });
 
-/** Where a run stands in the log. */
-export interface RunRef {
-  readonly threadId: string;
-  readonly runId: string;
-  readonly runIndex: number;
-  readonly epoch: number;
-  readonly agentId?: string;
-  readonly attempt?: Attempt;
-  /** The name of the other device that executes it. */
-  readonly device?: string;
-  /** It continues no other run; not said of runs found in the log. */
-  readonly begins?: true;
-}
+/** Where a run stands in the log. `begins` is not said of runs found there. */
+export type RunRef = Omit<LiveRunInfo, "unrecorded"> & { readonly threadId: string };
 
 /** Loaded when it is needed. */
 export type RunCode = Pick<typeof runCode, "acquire" | "fenceRun" | "Execution">;
@@ -380,15 +370,8 @@ export class LiveRun {
     const { events } = this.context;
     const { agentId, attempt } = this.request;
     const { threadId, runId, runIndex, epoch } = fenced.claim;
-    this.ref = {
-      threadId,
-      runId,
-      runIndex,
-      epoch,
-      ...(agentId !== undefined && { agentId }),
-      ...(attempt !== undefined && { attempt }),
-      ...(fenced.recorded.start.runIndex < 0 && { begins: true }),
-    };
+    const begins = fenced.recorded.start.runIndex < 0 ? (true as const) : undefined;
+    this.ref = { threadId, runId, runIndex, epoch, ...defined({ agentId, attempt, begins }) };
     this.fencedStart = fenced.start;
     this.execution = new Run(this.context, {
       request: this.request,
@@ -417,14 +400,10 @@ export class LiveRun {
   }
 }
 
-export function refOf(run: RunRow): RunRef {
-  return {
-    threadId: run.threadId,
-    runId: run.runId,
-    runIndex: run.runIndex,
-    epoch: run.epoch,
-    ...(run.agentId !== undefined && { agentId: run.agentId }),
-    ...(run.attempt !== undefined && { attempt: run.attempt }),
-    ...(run.device !== undefined && { device: run.device.name }),
-  };
-}
+export const refOf = ({ threadId, runId, runIndex, epoch, agentId, attempt, device }: RunRow): RunRef => ({
+  threadId,
+  runId,
+  runIndex,
+  epoch,
+  ...defined({ agentId, attempt, device: device?.name }),
+});

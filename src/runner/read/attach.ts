@@ -273,15 +273,7 @@ async function compacted({ history }: AttachContext, head: ThreadHead): Promise<
   return { type: "prelude", events, cursor };
 }
 
-export const toLiveRunInfo = ({ runIndex, runId, epoch, agentId, attempt, device, begins }: RunRef): LiveRunInfo => ({
-  runIndex,
-  runId,
-  epoch,
-  ...(agentId !== undefined && { agentId }),
-  ...(attempt !== undefined && { attempt }),
-  ...(device !== undefined && { device }),
-  ...(begins && { begins }),
-});
+export const toLiveRunInfo = ({ threadId: _, ...run }: RunRef): LiveRunInfo => run;
 
 /** Events that rebuild everything up to now. Undefined: the thread is changing, read again. */
 async function snapshot(
