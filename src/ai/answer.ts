@@ -87,21 +87,19 @@ export class Answer {
   *events(part: Part): Generator<AGUIEvent> {
     switch (part.type) {
       case "text-start":
-        return this.keep(`text/${part.id}`, part.providerMetadata);
       case "text-delta":
-        this.keep(`text/${part.id}`, part.providerMetadata);
-        return yield* this.textDelta(part.id, part.text);
       case "text-end":
         this.keep(`text/${part.id}`, part.providerMetadata);
-        return yield* this.textEnd(part.id);
+        if (part.type === "text-delta") yield* this.textDelta(part.id, part.text);
+        else if (part.type === "text-end") yield* this.textEnd(part.id);
+        return;
       case "reasoning-start":
-        return this.keep(`reasoning/${part.id}`, part.providerMetadata);
       case "reasoning-delta":
-        this.keep(`reasoning/${part.id}`, part.providerMetadata);
-        return yield* this.reasoningDelta(part.id, part.text);
       case "reasoning-end":
         this.keep(`reasoning/${part.id}`, part.providerMetadata);
-        return yield* this.reasoningEnd(part.id);
+        if (part.type === "reasoning-delta") yield* this.reasoningDelta(part.id, part.text);
+        else if (part.type === "reasoning-end") yield* this.reasoningEnd(part.id);
+        return;
       case "tool-input-start":
         yield* this.callStart(part.id, part.toolName, part.providerExecuted === true, part.inputEncoding === "text");
         return;

@@ -25,37 +25,14 @@ const UNREACHABLE =
 /** The longest part of a server's own words that a message carries, in characters. */
 const MAX_SAID = 500;
 
-/** The fields that errors of the AI SDK have. Read by name: an app may have two copies of the SDK. */
-interface Told {
-  readonly name: string;
-  readonly statusCode: number | undefined;
-  readonly responseHeaders: Readonly<Record<string, string>>;
-  readonly responseBody: string;
-  readonly url: string;
-  readonly cause: unknown;
-  readonly lastError: unknown;
-}
+/** A field of an error of the AI SDK. Read by name: an app may have two copies of the SDK. */
+const fieldIn = (from: unknown, name: string): unknown =>
+  typeof from === "object" && from !== null ? (Reflect.get(from, name) as unknown) : undefined;
 
-const textIn = (from: object, name: string): string => {
-  const value: unknown = Reflect.get(from, name);
+/** Empty where it is no text. */
+function textIn(from: unknown, name: string): string {
+  const value = fieldIn(from, name);
   return typeof value === "string" ? value : "";
-};
-
-function toldBy(error: unknown): Told {
-  const from = typeof error === "object" && error !== null ? error : {};
-  const statusCode: unknown = Reflect.get(from, "statusCode");
-  const responseHeaders: unknown = Reflect.get(from, "responseHeaders");
-  return {
-    name: textIn(from, "name"),
-    statusCode: typeof statusCode === "number" ? statusCode : undefined,
-    responseHeaders: (typeof responseHeaders === "object" && responseHeaders !== null
-      ? responseHeaders
-      : {}) as Told["responseHeaders"], // headers are texts by name
-    responseBody: textIn(from, "responseBody"),
-    url: textIn(from, "url"),
-    cause: Reflect.get(from, "cause"),
-    lastError: Reflect.get(from, "lastError"),
-  };
 }
 
 /** Where a URL leads, without what it asks. */
@@ -65,9 +42,9 @@ function originOf(url: string): string {
 }
 
 /** What an answer's headers say of the next request: in seconds, as a date, or, as OpenAI does, also in ms. */
-function waitOf({ responseHeaders }: Told, now: number): Pick<ModelFailure, "retryAfterMs"> {
-  const inMs = Number(responseHeaders["retry-after-ms"] || Number.NaN);
-  const waits = [retryAfterMs(responseHeaders["retry-after"], now) ?? Number.NaN, inMs].filter((ms) => ms >= 0);
+function waitOf(headers: unknown, now: number): Pick<ModelFailure, "retryAfterMs"> {
+  const inMs = Number(textIn(headers, "retry-after-ms") || Number.NaN);
+  const waits = [retryAfterMs(fieldIn(headers, "retry-after"), now) ?? Number.NaN, inMs].filter((ms) => ms >= 0);
   return waits.length === 0 ? {} : { retryAfterMs: Math.max(...waits) };
 }
 
@@ -81,18 +58,23 @@ function waitOf({ responseHeaders }: Told, now: number): Pick<ModelFailure, "ret
 export function failureOf(error: unknown, redact: Redact, now: number): ModelFailure {
   // Of a `tabModel`: with what its tab tells of the model's error, if it is one.
   const isTabs = RunnerError.is(error, "provider-unavailable");
-  const told = toldBy(isTabs ? error.details : error);
+  const told = isTabs ? error.details : error;
+  const name = textIn(told, "name");
+  const lastError = fieldIn(told, "lastError");
   // It retried, and gave up: what counts is the last answer.
-  if (told.name === "AI_RetryError" && told.lastError !== undefined) return failureOf(told.lastError, redact, now);
+  if (name === "AI_RetryError" && lastError !== undefined) return failureOf(lastError, redact, now);
   // A secret that the cut divides would not be known as one.
   const said = printable(redact(messageOf(error)), MAX_SAID).trim();
   const says = said === "" ? "" : `: ${said}`;
   const fail = (code: ModelFailure["code"], message: string): ModelFailure => ({ code, message });
   // It says what to do.
-  if (isTabs && told.name === "") return fail("PROVIDER_UNAVAILABLE", said);
-  const { statusCode } = told;
-  const words = `${messageOf(error)} ${told.responseBody}`;
-  switch (told.name) {
+  if (isTabs && name === "") return fail("PROVIDER_UNAVAILABLE", said);
+  const status = fieldIn(told, "statusCode");
+  const statusCode = typeof status === "number" ? status : undefined;
+  const wait = waitOf(fieldIn(told, "responseHeaders"), now);
+  const at = originOf(textIn(told, "url"));
+  const words = `${messageOf(error)} ${textIn(told, "responseBody")}`;
+  switch (name) {
     case "AI_LoadAPIKeyError":
       return fail(
         "AUTHENTICATION",
@@ -128,42 +110,33 @@ export function failureOf(error: unknown, redact: Redact, now: number): ModelFai
   if (statusCode === 404) {
     return fail(
       "MODEL_NOT_FOUND",
-      `The model or the address was not found (404)${says}. Check the model's name and the base URL${originOf(told.url)}; a local server must have the model loaded`,
+      `The model or the address was not found (404)${says}. Check the model's name and the base URL${at}; a local server must have the model loaded`,
     );
   }
   if (statusCode === 429) {
-    const after = told.responseHeaders["retry-after"];
-    // A date or a number of seconds.
-    const when =
-      after === undefined
-        ? ""
-        : ` Try again ${/^\d+$/.test(after) ? `in ${after} s` : `after ${printable(after, 40)}`}.`;
-    return {
-      code: "RATE_LIMITED",
-      message: `The model's server has had too many requests, or a quota is used up (429)${says}.${when}`,
-      ...waitOf(told, now),
-    };
+    const when = wait.retryAfterMs === undefined ? "" : ` Try again in ${Math.ceil(wait.retryAfterMs / 1_000)} s.`;
+    const message = `The model's server has had too many requests, or a quota is used up (429)${says}.${when}`;
+    return { code: "RATE_LIMITED", message, ...wait };
   }
   if (statusCode !== undefined && (statusCode >= 500 || statusCode === 408)) {
     const message = `The model's server failed (${statusCode})${says}. Try again later`;
-    return { code: "PROVIDER_UNAVAILABLE", message, ...waitOf(told, now) };
+    return { code: "PROVIDER_UNAVAILABLE", message, ...wait };
   }
   // An answer that came, and broke off or cannot be read.
   if (statusCode !== undefined && statusCode < 300) {
-    return UNREACHABLE.test(messageOf(told.cause)) ? brokenOff : malformed(says);
+    return UNREACHABLE.test(messageOf(fieldIn(told, "cause"))) ? brokenOff : malformed(says);
   }
   if (statusCode !== undefined)
     return fail("INVALID_REQUEST", `The model's server refused the request (${statusCode})${says}`);
-  if (told.name === "AI_StreamProviderError") return fail("PROVIDER_UNAVAILABLE", `The model's server failed${says}`);
-  if (told.name === "TimeoutError")
-    return fail("PROVIDER_UNAVAILABLE", `The model's server did not answer in time${says}`);
-  if (told.name === "AI_APICallError" || (told.name === "TypeError" && UNREACHABLE.test(words))) {
+  if (name === "AI_StreamProviderError") return fail("PROVIDER_UNAVAILABLE", `The model's server failed${says}`);
+  if (name === "TimeoutError") return fail("PROVIDER_UNAVAILABLE", `The model's server did not answer in time${says}`);
+  if (name === "AI_APICallError" || (name === "TypeError" && UNREACHABLE.test(words))) {
     return fail(
       "PROVIDER_UNAVAILABLE",
-      `The model's server could not be reached${originOf(told.url)}${says}. Is it running, and does it allow this page's origin (CORS)?`,
+      `The model's server could not be reached${at}${says}. Is it running, and does it allow this page's origin (CORS)?`,
     );
   }
-  if (told.name.startsWith("AI_")) return fail("INVALID_REQUEST", `The model could not be asked${says}`);
+  if (name.startsWith("AI_")) return fail("INVALID_REQUEST", `The model could not be asked${says}`);
   if (isTabs) return fail("PROVIDER_UNAVAILABLE", `The model in a tab failed${says}`);
   return fail("AGENT_FAILED", said === "" ? "The agent failed" : said);
 }
