@@ -12,10 +12,10 @@ import type { RunnerErrorData } from "./shapes.js";
 export interface ModelOffer {
   /** The name under which agents ask for it. */
   readonly model: string;
-  /** It goes on with an assistant message that ends the prompt, without repeating it. Default false. */
-  readonly continues?: boolean;
+  /** It goes on with an assistant message that ends the prompt, without repeating it. */
+  readonly continues: boolean;
   /** Whether the tab is visible now. */
-  readonly visible?: boolean;
+  readonly visible: boolean;
 }
 
 /** A call of a model: the AI SDK's call options, without those that are no plain data, and without headers. */
@@ -86,15 +86,16 @@ const TEXT_FIELDS: Readonly<Record<string, readonly string[]>> = {
  * What a tab posted as the answer to a request: it may have posted anything. Parts may be of a type that this version does
  * not know: see {@link isKnownPart}.
  *
+ * @param size see {@link sizeOfModelFrame}
  * @throws RunnerError `host-failed`, with what is wrong
  */
-export function checkModelFrame(data: unknown): ModelFrame {
+export function checkModelFrame(data: unknown, size = sizeOfModelFrame(data)): ModelFrame {
   if (!isRecord(data)) throw flaw("a frame that is no object");
   const { type, part, error } = data;
   if (type === "end") return { type };
   if (type === "error") return { type, error: checkErrorData(error) };
   if (type !== "part") throw flaw("a frame of an unknown type");
-  checkPart(part);
+  checkPart(part, size);
   return { type, part };
 }
 
@@ -104,10 +105,10 @@ export const isKnownPart = ({ type }: Pick<ModelPart, "type">): boolean => Objec
 /** How large a frame is, at most a little more than the largest part. */
 export const sizeOfModelFrame = (data: unknown): number => weigh(data, { size: MAX_PART, once: true }).size;
 
-function checkPart(part: unknown): asserts part is ModelPart {
+function checkPart(part: unknown, size: number): asserts part is ModelPart {
   if (!isRecord(part) || typeof part["type"] !== "string") throw flaw("a part without a type");
   const { type } = part;
-  if (sizeOfModelFrame(part) > MAX_PART) throw flaw(`a part of more than ${MAX_PART / 1_024 / 1_024} MB`);
+  if (size > MAX_PART) throw flaw(`a part of more than ${MAX_PART / 1_024 / 1_024} MB`);
   const wrong = flawOf(part);
   if (wrong !== undefined) throw flaw(`a part that ${wrong}`);
   for (const field of isKnownPart({ type }) ? TEXT_FIELDS[type]! : []) {
@@ -161,7 +162,7 @@ const flaw = (what: string): RunnerError =>
 
 /** @throws RunnerError `invalid-input` */
 export function checkModelOffer(offer: unknown): ModelOffer {
-  const { model, continues = false, visible = true } = isRecord(offer) ? offer : {};
+  const { model, continues, visible } = isRecord(offer) ? offer : {};
   if (typeof model !== "string" || model === "" || model.length > MAX_NAME) {
     throw wrong("model", `a text of 1 to ${MAX_NAME} characters`);
   }

@@ -40,7 +40,7 @@ export class TabOffer {
    * @param changed called when it may be chosen otherwise than before
    */
   constructor(
-    { model, continues = false, visible = true }: ModelOffer,
+    { model, continues, visible }: ModelOffer,
     private readonly port: MessagePort,
     gone: AbortSignal,
     private readonly clock: Clock,
@@ -165,7 +165,7 @@ class ReceivedFrames {
     const first = this.waiting.shift();
     if (first !== undefined) {
       this.size -= first.size;
-      return checkModelFrame(first.data);
+      return checkModelFrame(first.data, first.size);
     }
     if (!this.isTooMuch) return undefined;
     const message = "A tab that runs a language model sent more than it had credit for";

@@ -170,7 +170,7 @@ const ROWS = {
   ],
   offerModel: [
     {
-      ask: (call, port) => call("offerModel", { model: "m", continues: true }, transfer(port, [port])),
+      ask: (call, port) => call("offerModel", { model: "m", continues: true, visible: true }, transfer(port, [port])),
       seen: ["POST", "/models/m/offer"],
     },
   ],

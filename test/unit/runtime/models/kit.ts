@@ -43,7 +43,7 @@ export class Tabs {
 
   /** A tab whose model says this. */
   open(says: Says, offer: Partial<ModelOffer> = {}): FakeTab {
-    return new FakeTab(this.models, { model: "m", ...offer }, (call, port, tab) => {
+    return new FakeTab(this.models, offer, (call, port, tab) => {
       async function* frames(signal: AbortSignal): AsyncGenerator<ModelFrame, void> {
         for await (const part of says(call, signal)) yield { type: "part", part };
         yield { type: "end" };
@@ -54,7 +54,7 @@ export class Tabs {
 
   /** A tab that does with a request's port what it wants. */
   openRaw(asked: (port: MessagePort) => void, offer: Partial<ModelOffer> = {}): FakeTab {
-    return new FakeTab(this.models, { model: "m", ...offer }, (_call, port) => asked(port));
+    return new FakeTab(this.models, offer, (_call, port) => asked(port));
   }
 
   /** A call of the model "m". */
@@ -76,7 +76,11 @@ export class FakeTab {
   isFrozen = false;
   readonly port: MessagePort;
 
-  constructor(models: TabModels, offer: ModelOffer, asked: (call: ModelCall, port: MessagePort, tab: FakeTab) => void) {
+  constructor(
+    models: TabModels,
+    offer: Partial<ModelOffer>,
+    asked: (call: ModelCall, port: MessagePort, tab: FakeTab) => void,
+  ) {
     const { port1, port2 } = new MessageChannel();
     this.port = port1;
     port1.onmessage = ({ data }: MessageEvent<OfferOrder>) => {
@@ -86,7 +90,7 @@ export class FakeTab {
       this.calls.push(data.call);
       asked(data.call, data.port, this);
     };
-    models.offer(offer, port2, this.gone.signal);
+    models.offer({ model: "m", continues: false, visible: true, ...offer }, port2, this.gone.signal);
     onTestFinished(() => {
       this.close();
       port1.close();
