@@ -7,7 +7,7 @@ import { isNextAfterCalls } from "../../storage/pending-tool-calls.js";
 import type { RunClosing, ThreadHead } from "../../storage/run-store.js";
 import { newThread } from "../history/history.js";
 import type { RecordedRun } from "../history/recorded-run.js";
-import { isUnreadable } from "../history/run-log.js";
+import { unlessUnreadable } from "../history/run-log.js";
 import { steadily } from "../../storage/steadily.js";
 import type { RunnerParts } from "../parts.js";
 import type { PlacedRequest } from "../request.js";
@@ -88,10 +88,7 @@ function staleAnswer(
     return stale ?? look(run?.prevRunIndex ?? null, left - 1);
   };
   // What cannot be read is told to who reads it.
-  return look(start.runIndex, LOOK_BACK).catch((error: unknown) => {
-    if (!isUnreadable(error)) throw error;
-    return undefined;
-  });
+  return look(start.runIndex, LOOK_BACK).catch(unlessUnreadable);
 }
 
 /** Ids of the interrupts that a run ended with. */

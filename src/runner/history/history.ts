@@ -12,7 +12,7 @@ import type { RunStatus } from "../../run/types.js";
 import { foldRows } from "./fold-rows.js";
 import { keep } from "./recent.js";
 import type { RecordedRun } from "./recorded-run.js";
-import { isUnreadable, RunLog } from "./run-log.js";
+import { isUnreadable, RunLog, unlessUnreadable } from "./run-log.js";
 
 /** A thread before its first run. */
 export const newThread = (): ThreadBase => ({
@@ -223,13 +223,8 @@ export class History {
 
   /** The closing record of a run; rebuilt from the log if it is missing or unreadable. */
   private async closingOf(head: ThreadHead, runIndex: number): Promise<RunClosing> {
-    try {
-      const closing = await this.store.closing(head.threadId, runIndex);
-      if (closing !== undefined) return closing;
-    } catch (error) {
-      if (!isUnreadable(error)) throw error;
-    }
-    return this.readAsFar(head, runIndex, async (view) => view.closing());
+    const closing = await this.store.closing(head.threadId, runIndex).catch(unlessUnreadable);
+    return closing ?? this.readAsFar(head, runIndex, async (view) => view.closing());
   }
 
   /**

@@ -23,6 +23,11 @@ interface Tree {
 /** The record failed, not the store or its keys: it has a wrong shape, or cannot be copied. */
 export const isUnreadable = (error: unknown): boolean => !isNotOfRecord(error);
 
+/** Of what is found out otherwise, where its record cannot be read. @throws everything else, which may pass */
+export function unlessUnreadable(error: unknown): undefined {
+  if (!isUnreadable(error)) throw error;
+}
+
 /** Of what may be missing, where its record is damaged. @throws everything else, which may pass */
 export function unlessDamaged(error: unknown): undefined {
   if (!RunnerError.is(error, "corrupt-record") || !isUnreadable(error)) throw error;
@@ -85,9 +90,7 @@ export class RunLog {
 
   /** The same; undefined where the run was cut off or does not exist yet. */
   async runIfThere(head: ThreadHead, runIndex: number): Promise<RunRow | undefined> {
-    const run = await this.store.run(head.threadId, runIndex).catch((error: unknown) => {
-      if (!isUnreadable(error)) throw error;
-    });
+    const run = await this.store.run(head.threadId, runIndex).catch(unlessUnreadable);
     const isKnown = runIndex >= (head.first ?? 0) && runIndex < head.runCount;
     return run ?? (isKnown ? standIn(head, runIndex) : undefined);
   }
@@ -141,11 +144,8 @@ export class RunLog {
   /** All runs, on every branch; stand-ins for those with unreadable records. */
   async runs(head: ThreadHead): Promise<readonly RunRow[]> {
     const { threadId, first = 0, runCount } = head;
-    try {
-      return await this.store.runs(threadId);
-    } catch (error) {
-      if (!isUnreadable(error)) throw error;
-    }
+    const all = await this.store.runs(threadId).catch(unlessUnreadable);
+    if (all !== undefined) return all;
     const runs: RunRow[] = [];
     for (let runIndex = first; runIndex < runCount; runIndex++) {
       const run = await this.store.run(threadId, runIndex).catch((error: unknown) => {

@@ -14,7 +14,7 @@ import { cloneJson } from "../../run/json.js";
 import { ownEvent } from "../agent/accept.js";
 import { checkId, checkNumber } from "../checks.js";
 import type { History } from "../history/history.js";
-import { isUnreadable } from "../history/run-log.js";
+import { unlessUnreadable } from "../history/run-log.js";
 import type { LiveRun } from "../live/live-run.js";
 import type { RunnerParts } from "../parts.js";
 import { steadily } from "../../storage/steadily.js";
@@ -67,11 +67,8 @@ export class ThreadReads {
       ...(status !== undefined && { status }),
       ...(before !== undefined && { before }),
     };
-    const rows = await this.parts.store.runsBefore(wanted).catch((error: unknown) => {
-      if (!isUnreadable(error)) throw error;
-      return this.readableRuns(wanted);
-    });
-    return rows.map(toRunSummary);
+    const rows = await this.parts.store.runsBefore(wanted).catch(unlessUnreadable);
+    return (rows ?? (await this.readableRuns(wanted))).map(toRunSummary);
   }
 
   /** Fallback if some runs cannot be read: the others, one by one. */
@@ -80,9 +77,7 @@ export class ThreadReads {
     const rows: RunRow[] = [];
     const head = await store.head(threadId);
     for (let at = Math.min(before, head?.runCount ?? 0) - 1; at >= (head?.first ?? 0) && rows.length < limit; at--) {
-      const row = await store.run(threadId, at).catch((error: unknown) => {
-        if (!isUnreadable(error)) throw error;
-      });
+      const row = await store.run(threadId, at).catch(unlessUnreadable);
       if (row !== undefined && (status === undefined || row.status === status)) rows.push(row);
     }
     return rows;
@@ -97,9 +92,7 @@ export class ThreadReads {
       let before: number | undefined;
       for (;;) {
         const page = { threadId, limit: MAX_RUNS, ...(before !== undefined && { before }) };
-        const rows = await store.runsBefore(page).catch((error: unknown) => {
-          if (!isUnreadable(error)) throw error;
-        });
+        const rows = await store.runsBefore(page).catch(unlessUnreadable);
         // The agent of an unreadable run is unknown.
         if (rows === undefined) return undefined;
         for (const { agentId } of rows) {
