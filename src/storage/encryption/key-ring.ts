@@ -103,7 +103,8 @@ export class KeyRing {
       const parts = payloads.flatMap((of) => (isRecord(of) ? Object.values(of) : [of]));
       if (parts.every((part) => !isSealed(part) || ids?.includes(keyIdOf(part)!) === true)) return;
       this.forget();
-      throw new RunnerError("storage-lost", { dbName: this.store.dbName });
+      const message = "The database was deleted before this was written: try again";
+      throw new RunnerError("storage-lost", { dbName: this.store.dbName }, { message });
     },
   };
 

@@ -27,7 +27,7 @@ function onceSealed(meanwhile: () => Promise<unknown>): void {
   });
 }
 
-const lost = { code: "storage-lost" };
+const lost = { code: "storage-lost", message: expect.stringContaining("deleted") };
 
 const WRITES: readonly (readonly [string, (store: RunStore, threadId: string) => Promise<unknown>])[] = [
   ["the claim of a new thread", (store, threadId) => claimed(store, threadId, "r0", { title: "a title" })],
