@@ -1,4 +1,3 @@
-import { filter, map, type Observable } from "rxjs";
 import { abortWith, onAbort } from "../platform/abort.js";
 import type { Clock } from "../platform/clock.js";
 import { isRecord } from "../run/json.js";
@@ -59,21 +58,25 @@ function decode(body: Uint8Array): Told | undefined {
   return isPresence || isStop ? (told as unknown as Told) : undefined; // its fields were checked
 }
 
+interface Heard {
+  readonly device: SaidDevice;
+  readonly at: number;
+  readonly hasLeft: boolean;
+}
+
 /** Which devices are online, and what one tells another at once. Nothing here is kept, and nothing relies on it alone. */
 export class Devices {
-  private readonly heard = new Map<string, { readonly device: SaidDevice; readonly at: number }>();
-  /** All that were ever heard of. */
-  private readonly known = new Set<string>();
-  /** They have said that they leave. */
-  private readonly left = new Set<string>();
+  /** All others that were ever heard of, and when last. `hasLeft`: they have said so. */
+  private readonly heard = new Map<string, Heard>();
   /** When the connection was made: before, nobody could be heard. */
   private since: number | undefined;
   private readonly ended: AbortController;
   private readonly here: Extract<Told, { type: "here" }>;
 
   /**
-   * @param host id of this host. @param isTwin another device has the same id, as where a profile was copied, and this one is
-   *   to take another one: called as often as that is heard
+   * @param host id of this host. @param changed called when others are online than before, and now and then. @param isTwin
+   *   another device has the same id, as where a profile was copied, and this one is to take another one: called as often as
+   *   that is heard. @param stop another device asks for the end of a run of this one
    */
   constructor(
     private readonly space: Space,
@@ -82,6 +85,7 @@ export class Devices {
     private readonly clock: Clock,
     private readonly changed: () => void,
     private readonly isTwin: () => void,
+    private readonly stop: (call: StopCall) => void,
     signal: AbortSignal,
   ) {
     this.here = { type: "here", device: self, host };
@@ -104,15 +108,16 @@ export class Devices {
   /** Those that are online, this one first. */
   get online(): readonly OnlineDevice[] {
     if (this.since === undefined) return [];
-    const others = [...this.heard.values()].filter(({ at }) => this.clock.elapsed() - at < AWAY_MS);
+    const now = this.clock.elapsed();
+    const others = [...this.heard.values()].filter(({ at, hasLeft }) => !hasLeft && now - at < AWAY_MS);
     return [{ ...this.self, isThis: true }, ...others.map(({ device }) => device)];
   }
 
   /** Nothing was heard of it for long, though it would have been. */
   isAway(id: string): boolean {
     if (this.since === undefined || id === this.self.id) return false;
-    if (this.left.has(id)) return true;
-    return this.clock.elapsed() - Math.max(this.since, this.heard.get(id)?.at ?? -Infinity) >= AWAY_MS;
+    const { hasLeft = false, at = -Infinity } = this.heard.get(id) ?? {};
+    return hasLeft || this.clock.elapsed() - Math.max(this.since, at) >= AWAY_MS;
   }
 
   /** All that are online have had the time to say so, since the connection was made. */
@@ -122,7 +127,7 @@ export class Devices {
 
   /** It was heard of once. */
   wasHere(id: string): boolean {
-    return this.known.has(id);
+    return this.heard.has(id);
   }
 
   /** It was heard of lately. */
@@ -132,15 +137,6 @@ export class Devices {
 
   askToStop(id: string, call: StopCall): void {
     this.tell({ type: "stop", to: id, ...call });
-  }
-
-  /** Other devices ask for the end of runs of this one. */
-  get stops$(): Observable<StopCall> {
-    return this.space.told$.pipe(
-      map(decode),
-      filter((told) => told?.type === "stop"),
-      filter(({ to }) => to === this.self.id),
-    );
   }
 
   /** Others need not wait until they miss it. From now on it says nothing, and hears of nobody. */
@@ -154,6 +150,7 @@ export class Devices {
   }
 
   private hear(told: Told | undefined): void {
+    if (told?.type === "stop" && told.to === this.self.id) this.stop(told);
     if (told === undefined || told.type === "stop") return;
     const { id } = told.device;
     if (id === this.self.id) {
@@ -163,13 +160,8 @@ export class Devices {
       return;
     }
     const wasHere = this.isOnline(id);
-    if (told.type === "gone") {
-      if (this.heard.delete(id)) this.left.add(id);
-    } else {
-      this.heard.set(id, { device: told.device, at: this.clock.elapsed() });
-      this.known.add(id);
-      this.left.delete(id);
-    }
+    const hasLeft = told.type === "gone";
+    if (!hasLeft || this.heard.has(id)) this.heard.set(id, { device: told.device, at: this.clock.elapsed(), hasLeft });
     if (told.type === "here" && told.asks === true) this.tell(this.here);
     if (wasHere !== this.isOnline(id)) this.changed();
   }
@@ -179,7 +171,6 @@ export class Devices {
       await this.clock.after(BEAT_MS, signal);
       if (signal.aborted) return;
       if (this.since !== undefined) this.tell(this.here);
-      for (const [id, { at }] of this.heard) if (this.clock.elapsed() - at >= AWAY_MS) this.heard.delete(id);
       // One that just falls silent is noticed by nothing else.
       this.changed();
     }

@@ -200,11 +200,9 @@ export class Sync {
     const { server } = this.options;
     const said = { ...this.self, ...(server !== undefined && { agents: server.agents }) };
     const changed = (): void => this.devicesChanged();
-    const devices = new Devices(space, said, parts.hostId, clock, changed, () => void this.renew(), signal);
+    const devices = new Devices(space, said, parts.hostId, clock, changed, () => void this.renew(), stop, signal);
     this.devices = devices;
     this.serving = server && new Serving({ ...this.host, server, devices });
-    const stops = devices.stops$.subscribe(stop);
-    onAbort(signal, () => stops.unsubscribe());
     const history = new History(parts.store);
     this.context = {
       parts,
