@@ -2,6 +2,7 @@ import type { OpenChannel } from "../platform/channel.js";
 import { inProcessChannels } from "../platform/in-process-channel.js";
 import { inProcessLockManager, type LockManagerLike } from "../platform/in-process-locks.js";
 import { memoryHomesKey } from "../platform/names.js";
+import { realmWide } from "../platform/realm.js";
 import { epochBefore } from "../run/epochs.js";
 import { emptyMemoryData, type MemoryData } from "../storage/memory/memory-data.js";
 
@@ -28,19 +29,8 @@ export const newMemoryHome = (): MemoryHome => ({
   runners: new Set(),
 });
 
-/**
- * The homes of this process (of this JavaScript realm) by name. They are found by their symbol, so they outlive a hot
- * reload of this module; the map can neither be deleted nor replaced, so a name never has two homes.
- */
-function memoryHomes(): Map<string, MemoryHome> {
-  // Only this module writes it.
-  const known = Object.getOwnPropertyDescriptor(globalThis, memoryHomesKey)?.value as
-    Map<string, MemoryHome> | undefined;
-  if (known !== undefined) return known;
-  const homes = new Map<string, MemoryHome>();
-  Object.defineProperty(globalThis, memoryHomesKey, { value: homes, enumerable: false });
-  return homes;
-}
+/** The homes of this process by name. */
+const memoryHomes = (): Map<string, MemoryHome> => realmWide(memoryHomesKey, () => new Map());
 
 /** The shared home of this name, made on first use. */
 export function sharedMemoryHome(dbName: string): MemoryHome {

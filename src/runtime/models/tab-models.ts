@@ -2,6 +2,7 @@ import { abortWith } from "../../platform/abort.js";
 import { Bell } from "../../platform/bell.js";
 import { systemClock, type Clock } from "../../platform/clock.js";
 import { tabModelsKey } from "../../platform/names.js";
+import { realmWide } from "../../platform/realm.js";
 import { RunnerError } from "../../run/errors.js";
 import type { ModelCall, ModelOffer, ModelPart } from "../../wire/model-frames.js";
 import { JoinedAnswer } from "./joined-answer.js";
@@ -123,15 +124,5 @@ export class TabModels {
   }
 }
 
-/**
- * The models of this process (of this JavaScript realm), found by their symbol: by the host, and by the models of agents,
- * which may be in a bundle of their own.
- */
-export function tabModels(): TabModels {
-  // Only this module writes it.
-  const known = Object.getOwnPropertyDescriptor(globalThis, tabModelsKey)?.value as TabModels | undefined;
-  if (known !== undefined) return known;
-  const made = new TabModels();
-  Object.defineProperty(globalThis, tabModelsKey, { value: made, enumerable: false });
-  return made;
-}
+/** The models of this process: for the host, and for the models of agents, which may be in a bundle of their own. */
+export const tabModels = (): TabModels => realmWide(tabModelsKey, () => new TabModels());
