@@ -87,7 +87,7 @@ export class Recovery {
     const { threadId } = head;
     // L9: whoever notices that a run's host is gone settles the run, once.
     if (head.live !== undefined) {
-      const owed = this.owedOf(threadId, head.live);
+      const owed = this.owes(threadId, head.live);
       const here = given === "broken" ? (askedAs(head) ?? owed?.as ?? given) : given;
       // How it really ended, its own device says.
       const as = head.live.device === undefined ? here : "broken";
@@ -142,11 +142,7 @@ export class Recovery {
   }
 
   /** Why a run has ended whose end this host still has to write; undefined where it owes none. */
-  owes(threadId: string, run: LiveRef): { readonly error: unknown } | undefined {
-    return this.owedOf(threadId, run);
-  }
-
-  private owedOf(threadId: string, { runId, runIndex }: LiveRef): OwedEnd | undefined {
+  owes(threadId: string, { runId, runIndex }: LiveRef): OwedEnd | undefined {
     return this.owed.get(keyOf(threadId, { runId, runIndex })) ?? this.owed.get(keyOf(threadId, { runId }));
   }
 

@@ -99,7 +99,7 @@ export class ThreadRuns {
     if (onConcurrentRun === "supersede") {
       const turn = async (): Promise<HeldLock | undefined> => {
         // Asking the log first would let the live run go on meanwhile.
-        if (!this.left.has(keyOf(request)) || !(await this.isKnown(request))) {
+        if (!this.left.has(idKey(threadId, request.input.runId)) || !(await this.isKnown(request))) {
           try {
             return await before.supersede(request);
           } catch (refusal) {
@@ -162,7 +162,7 @@ export class ThreadRuns {
   /** A run is over: the next in the queue takes its place. */
   private forget(run: LiveRun): void {
     const { threadId } = run;
-    this.left.add(keyOf({ threadId, input: run }));
+    this.left.add(idKey(threadId, run.runId));
     for (const oldest of this.left) {
       if (this.left.size <= MAX_LEFT) break;
       this.left.delete(oldest);
@@ -177,14 +177,6 @@ export class ThreadRuns {
     else this.queues.delete(threadId);
   }
 }
-
-const keyOf = ({
-  threadId,
-  input,
-}: {
-  readonly threadId: string;
-  readonly input: { readonly runId: string };
-}): string => idKey(threadId, input.runId);
 
 /** The lowest index of those runs that are in the log. */
 function firstOf(runs: readonly LiveRun[]): number | undefined {
