@@ -1,3 +1,4 @@
+import { defined } from "../platform/defined.js";
 import { tabLifeLockName } from "../platform/names.js";
 import type { Lives } from "../platform/locks.js";
 import { abortWith } from "../platform/abort.js";
@@ -26,9 +27,7 @@ const shown = ({ toolCallId, name, status, token, followUp, elsewhere }: Pending
   toolCallId,
   name,
   status,
-  ...(token !== undefined && { token }),
-  ...(followUp !== undefined && { followUp }),
-  ...(elsewhere && { elsewhere }),
+  ...defined({ token, followUp, elsewhere }),
 });
 
 const shownOf = (pending: PendingToolCalls | undefined): ThreadToolCalls =>
@@ -36,7 +35,7 @@ const shownOf = (pending: PendingToolCalls | undefined): ThreadToolCalls =>
     ? NONE
     : {
         nextRunId: pending.nextRunId,
-        ...(pending.agentId !== undefined && { agentId: pending.agentId }),
+        ...defined({ agentId: pending.agentId }),
         calls: pending.calls.map(shown),
       };
 

@@ -1,4 +1,5 @@
 import type { Message } from "@ag-ui/client";
+import { defined } from "../../platform/defined.js";
 import { Fold } from "../../run/fold.js";
 import { PATCH_BOUNDS } from "../../run/patch-bounds.js";
 import { equalJson } from "../../run/json.js";
@@ -133,8 +134,6 @@ export async function fenceRun(
     const result = await parts.store.claim({
       threadId,
       runId: input.runId,
-      ...(agentId !== undefined && { agentId }),
-      ...(input.parentRunId !== undefined && { parentRunId: input.parentRunId }),
       holder: parts.hostId,
       startedAt: parts.clock.now(),
       base: end.base.runIndex < 0 ? undefined : { activeRunIndex: end.base.runIndex, epoch: end.epoch },
@@ -146,12 +145,16 @@ export async function fenceRun(
           .filter(hasResult(results))
           .map(({ toolCallId }) => toolCallId),
       }),
-      ...(request.answerId !== undefined && { answerId: request.answerId }),
       title: titleOf(persisted.messages),
-      ...(request.waiting === true && { waiting: true }),
-      ...(request.afterWaiting === true && { afterWaiting: true }),
-      ...(attempt !== undefined && { attempt }),
-      ...(asker !== undefined && { asker }),
+      ...defined({
+        agentId,
+        parentRunId: input.parentRunId,
+        answerId: request.answerId,
+        waiting: request.waiting,
+        afterWaiting: request.afterWaiting,
+        attempt,
+        asker,
+      }),
     });
     if (result.is === "exists") return result;
     if (result.is === "moved") continue;

@@ -1,4 +1,5 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
+import { defined } from "../../platform/defined.js";
 import { RunnerError } from "../../run/errors.js";
 import { checkNames, oneOf, TEXT, TEXTS, type Names } from "../../run/options.js";
 import type { ThreadContent } from "../../run/fold.js";
@@ -61,12 +62,7 @@ export class ThreadReads {
     const before = query.before === undefined ? undefined : checkNumber("before", query.before, 0);
     const { status } = query;
     if (limit === 0) return [];
-    const wanted = {
-      threadId,
-      limit,
-      ...(status !== undefined && { status }),
-      ...(before !== undefined && { before }),
-    };
+    const wanted = { threadId, limit, ...defined({ status, before }) };
     const rows = await this.parts.store.runsBefore(wanted).catch(unlessUnreadable);
     return (rows ?? (await this.readableRuns(wanted))).map(toRunSummary);
   }

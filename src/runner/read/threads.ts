@@ -1,4 +1,5 @@
 import { auditTime, buffer, concatMap, filter, map, merge, share, type Observable } from "rxjs";
+import { defined } from "../../platform/defined.js";
 import { invalidInput, RunnerError } from "../../run/errors.js";
 import { checkNames, FLAG, TEXT, type Names } from "../../run/options.js";
 import type { ThreadPlace } from "../../run/thread-order.js";
@@ -41,12 +42,7 @@ export async function listThreads(
   await store.readable?.();
   // In this order, a run that ends in between shows as live until the next change, never as neither live nor ended.
   const live = new Map((await store.liveHeads()).map((head) => [head.threadId, head]));
-  const threads = await store.threads({
-    limit,
-    archived,
-    ...(before !== undefined && { before }),
-    ...(agentId !== undefined && { agentId }),
-  });
+  const threads = await store.threads({ limit, archived, ...defined({ before, agentId }) });
   return threads.map((thread) => summary(thread, live.get(thread.threadId), isOver));
 }
 
