@@ -3,9 +3,8 @@ import { BehaviorSubject, defaultIfEmpty, filter, firstValueFrom, type Observabl
 import { onAbort, sharedController } from "../platform/abort.js";
 import { inTime, systemClock } from "../platform/clock.js";
 import { randomId } from "../platform/ids.js";
-import { livesWhereAllowed } from "../platform/denied.js";
-import { lazyLives } from "../platform/context-locks.js";
-import { defaultLocks, type HeldLock, type Lives } from "../platform/locks.js";
+import { ownLives } from "../platform/context-locks.js";
+import type { HeldLock } from "../platform/locks.js";
 import { hostLifeLockName, tabLifeLockName } from "../platform/names.js";
 import { onPageCache } from "../platform/page-cache.js";
 import { RunnerError, type RunnerErrorCode } from "../run/errors.js";
@@ -76,8 +75,7 @@ export class HostLink {
     .pipe(defaultIfEmpty<RuntimeStatus, RuntimeStatus>({ is: "closed" }));
 
   private readonly closed = sharedController();
-  private readonly channelLives = defaultLocks() === undefined ? lazyLives() : undefined;
-  private readonly lives: Lives = livesWhereAllowed(defaultLocks() ?? this.channelLives!);
+  private readonly lives = ownLives();
   private readonly tabId = randomId();
   private life: HeldLock | undefined;
   private linking!: Promise<LinkedHost>;
@@ -207,7 +205,7 @@ export class HostLink {
     this.status$.next({ is: "closed" });
     this.status$.complete();
     await this.life?.release();
-    await this.channelLives?.close();
+    await this.lives.close();
   }
 
   /** A page in the back/forward cache hears nothing, and a message may evict it: it disconnects from its host. */

@@ -1,7 +1,8 @@
 import { onAbort } from "./abort.js";
 import { openBroadcastChannel, type OpenChannel } from "./channel.js";
 import { systemClock, type Clock } from "./clock.js";
-import type { HeldLock, Lives } from "./locks.js";
+import { processLockManager } from "./in-process-locks.js";
+import { locksOf, type HeldLock, type Lives } from "./locks.js";
 import { livesChannelName } from "./names.js";
 
 /**
@@ -148,4 +149,10 @@ export class ChannelLives implements Lives {
   private post(type: LifeMessage["type"], names: readonly string[]): void {
     this.channel.post({ v: PROTOCOL, type, names } satisfies LifeMessage);
   }
+}
+
+/** Life locks where there are no Web Locks: those of the process, or over a BroadcastChannel. */
+export function substituteLives(): Lives & { close?(): unknown } {
+  const manager = processLockManager();
+  return manager === undefined ? new ChannelLives() : locksOf(manager);
 }

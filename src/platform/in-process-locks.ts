@@ -91,3 +91,11 @@ export function inProcessLockManager(): LockManagerLike {
     },
   };
 }
+
+let own: LockManagerLike | undefined;
+
+/** The manager of this process, which is enough as long as one process uses the database; undefined outside of Node. */
+export function processLockManager(): LockManagerLike | undefined {
+  const { process } = globalThis as { process?: { versions?: { node?: string } } };
+  return process?.versions?.node === undefined ? undefined : (own ??= inProcessLockManager());
+}

@@ -1,6 +1,6 @@
 import { abortWith } from "./abort.js";
 import type { Clock } from "./clock.js";
-import { inProcessLockManager, type LockManagerLike } from "./in-process-locks.js";
+import { processLockManager, type LockManagerLike } from "./in-process-locks.js";
 
 /** A lock that this context holds. */
 export interface HeldLock {
@@ -97,20 +97,14 @@ export function locksOf(manager: LockManagerLike): Locks {
   };
 }
 
-let ownManager: LockManagerLike | undefined;
+/** Web Locks, where the platform has them: not in an insecure context, nor in Node before 24. */
+export function webLocks(): Locks | undefined {
+  const { navigator } = globalThis as { navigator?: Navigator };
+  return navigator?.locks && locksOf(navigator.locks);
+}
 
-/**
- * Web Locks if the platform has them. Node before 24 has none: a process-wide manager replaces them, which is enough as
- * long as one process uses the database.
- *
- * @returns undefined in a browser context without Web Locks (an insecure context)
- */
+/** Web Locks, or in Node those of the process; undefined in an insecure context. */
 export function defaultLocks(): Locks | undefined {
-  const navigator = (globalThis as { navigator?: Navigator }).navigator;
-  if (navigator?.locks !== undefined) return locksOf(navigator.locks);
-  const inNode =
-    typeof (globalThis as { process?: { versions?: { node?: string } } }).process?.versions?.node === "string";
-  if (!inNode) return undefined;
-  ownManager ??= inProcessLockManager();
-  return locksOf(ownManager);
+  const manager = processLockManager();
+  return webLocks() ?? (manager && locksOf(manager));
 }

@@ -1,9 +1,9 @@
 import { defined } from "../platform/defined.js";
 import { onAbort, sharedController } from "../platform/abort.js";
 import { systemClock } from "../platform/clock.js";
-import { isDenied, livesWhereAllowed } from "../platform/denied.js";
-import { lazyLives } from "../platform/context-locks.js";
-import { defaultLocks, type HeldLock, type Lives } from "../platform/locks.js";
+import { isDenied } from "../platform/denied.js";
+import { ownLives } from "../platform/context-locks.js";
+import { defaultLocks, type HeldLock } from "../platform/locks.js";
 import { hostLifeLockName } from "../platform/names.js";
 import { loggable } from "../platform/log.js";
 import { onPageCache } from "../platform/page-cache.js";
@@ -134,8 +134,7 @@ export function serveRuntime(given: ServeRuntimeOptions | AgentRuntime): Runtime
 
 function hostOf(core: RuntimeCore, kind: HostKind): Server {
   const webLocks = defaultLocks();
-  const channelLives = webLocks === undefined ? lazyLives() : undefined;
-  const lives: Lives = livesWhereAllowed(webLocks ?? channelLives!);
+  const lives = ownLives();
   const { home } = core;
   // A middleware decides who may know them.
   const agentIds = core.options.beforeRequestMiddleware === undefined ? core.agents.ids : undefined;
@@ -287,7 +286,7 @@ function hostOf(core: RuntimeCore, kind: HostKind): Server {
     endConnections();
     await core.close();
     hideLives();
-    await channelLives?.close();
+    await lives.close();
   };
 
   /** A newer build took the database over; live runs are settled. The worker ends, so that tabs start the newer one. */
