@@ -8,22 +8,21 @@ import type {
   RunAgentResult,
 } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
-import { catchError, defer, finalize, mergeMap, type Observable, Subject, tap } from "rxjs";
+import { catchError, defer, finalize, firstValueFrom, map, merge, mergeMap, type Observable, Subject, tap } from "rxjs";
 import { randomId } from "../platform/ids.js";
 import { Lazy } from "../platform/lazy.js";
 import { loaded } from "../run/loaded.js";
 import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
-import type { LiveRun, OnBusy } from "../wire/shapes.js";
+import type { Frame, LiveRun, OnBusy } from "../wire/shapes.js";
 import type { EnqueueRequest, WhenOffline } from "../wire/waiting-shapes.js";
-import { cursorBehind } from "../wire/thread-events.js";
 import { preloadStage, whenStageIsLoaded } from "./apply/applying-agent.js";
 import { tell } from "./apply/hooks.js";
-import { ThreadFollower } from "./follower.js";
-import { attachFrames, runFrames } from "./frames.js";
+import type { ThreadFollower } from "./follower.js";
 import type { HostLink } from "./host-link.js";
+import { preloadStreams, streams, withStreams, type Streams } from "./late-streams.js";
 import { nothingNew, type OwnRun } from "./own-runs.js";
-import { asError } from "./read-until-done.js";
+import { asError, readUntilDone } from "./read-until-done.js";
 import { ThreadAgent } from "./thread-agent.js";
 import { busyWith } from "./thread-run.js";
 import type { InTurnParts } from "./waiting/run-in-turn.js";
@@ -62,14 +61,15 @@ const turns = new Lazy(() => loaded(import("./waiting/run-in-turn.js")));
  * it, as far as this agent has read: by its own runs, by {@link connectAgent}, or all the time by {@link follow}.
  */
 export class LocalAgent extends ThreadAgent {
+  /** Undefined until its code is loaded. */
   private follower: ThreadFollower | undefined;
   private follows = 0;
+  /** Ends the loading of the follower. */
+  private endLoading: (() => void) | undefined;
   /** Number of own runs and readings that stream now: meanwhile the follower has no attachment. */
   private holds = 0;
-  /** How often {@link detachActiveRun} was called. */
-  private detached = 0;
-  /** Ends the calls of {@link connectAgent} that wait for the follower. */
-  private readonly waiting = new Set<() => void>();
+  /** Emits when {@link detachActiveRun} is called. */
+  private readonly detached$ = new Subject<void>();
   /** Resolves when it is known of the last run that may wait whether it does. */
   private turn: Promise<void> = Promise.resolve();
   /** The id of the run that {@link runAfterToolCalls} is about to ask for. */
@@ -88,6 +88,7 @@ export class LocalAgent extends ThreadAgent {
     this.messageLimit = messageLimit;
     this.historyByRun = historyByRun;
     if (initialState !== undefined) this.hostState = undefined;
+    preloadStreams();
     preloadStage();
     // When the network is gone, it is too late.
     turns.get().catch(() => undefined);
@@ -228,11 +229,13 @@ export class LocalAgent extends ThreadAgent {
       },
       unseen: (queued) => {
         const { agentId } = request.run;
-        return queued === "free"
-          ? runFrames(this.link, request.run, () => undefined)
-          : attachFrames(this.link, { threadId, agentId, runId });
+        return withStreams(({ runFrames, attachFrames }) =>
+          queued === "free"
+            ? runFrames(this.link, request.run, () => undefined)
+            : attachFrames(this.link, { threadId, agentId, runId }),
+        );
       },
-      caughtUp: () => this.follower?.caughtUp(),
+      caughtUp: () => (this.follows > 0 ? this.caughtUp() : undefined),
     };
     try {
       const { runInTurn } = await turns.get();
@@ -281,28 +284,25 @@ export class LocalAgent extends ThreadAgent {
    */
   override async connectAgent(parameters?: RunAgentParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
     const isOther = this.keepToThread();
-    const { follower } = this;
-    if (follower !== undefined) {
-      // It reads already; what was removed here, or missed by detaching, comes with a snapshot.
-      if (isOther || follower.isLeft || this.known.lacks(this.messages)) {
+    if (this.follows > 0) {
+      // The follower reads already; what was removed here, or missed by detaching, comes with a snapshot.
+      if (isOther || this.follower?.isLeft === true || this.known.lacks(this.messages)) {
         this.cursor = undefined;
-        follower.restart();
+        this.follower?.restart();
       }
-      let leave!: () => void;
-      const left = new Promise<void>((resolve) => (leave = resolve));
-      this.waiting.add(leave);
-      await Promise.race([follower.caughtUp(), left]).finally(() => this.waiting.delete(leave));
+      await firstValueFrom(merge(this.caughtUp(), this.detached$));
       return nothingNew();
     }
     // An active own run works on the messages that it began with: it and a reading would overwrite one another.
-    const before = this.ownRuns.sessionsEnded();
-    const { detached, threadId } = this;
+    const before = this.ownRuns.sessionsEnded().then(() => true);
+    const detached$ = this.detached$.pipe(map(() => false));
+    const isWanted = firstValueFrom(merge(before, detached$));
+    const { threadId } = this;
     const release = this.hold();
     this.readings++;
     return this.session(async () => {
       try {
-        await before;
-        if (this.detached !== detached || !this.isOf(threadId)) return nothingNew();
+        if (!(await isWanted) || !this.isOf(threadId)) return nothingNew();
         if (this.known.lacks(this.messages)) this.cursor = undefined;
         const result = await super.connectAgent(parameters, subscriber);
         this.known.show(this.messages, "told");
@@ -318,8 +318,7 @@ export class LocalAgent extends ThreadAgent {
 
   /** Also ends readings that wait for their turn. Ends no run (L11). */
   override detachActiveRun(): Promise<void> {
-    this.detached++;
-    for (const leave of this.waiting) leave();
+    this.detached$.next();
     return super.detachActiveRun();
   }
 
@@ -342,12 +341,18 @@ export class LocalAgent extends ThreadAgent {
   follow(): () => void {
     this.follows++;
     if (this.keepToThread()) this.follower?.restart();
-    this.follower ??= this.startFollower();
+    // Nobody is told of a failure, so it is tried again.
+    this.endLoading ??= readUntilDone(
+      async () => void (await this.started()),
+      () => undefined,
+    );
     let ended = false;
     return () => {
       if (ended) return;
       ended = true;
       if (--this.follows > 0) return;
+      this.endLoading?.();
+      this.endLoading = undefined;
       this.follower?.close();
       this.follower = undefined;
     };
@@ -397,32 +402,35 @@ export class LocalAgent extends ThreadAgent {
         own.decide?.();
         if (run.unrecorded !== true) this.ownRuns.accepted++;
         if (own.isAbortAsked === true) this.requestStop(threadId, runId);
-        own.is = "live";
+        if (own.is === "unanswered") own.is = "live";
         this.left$.next();
       };
-      const frames$ =
+      const framesOf = ({ attachFrames, runFrames }: Streams): Observable<Frame> =>
         own.isStarted === true
           ? attachFrames(this.link, { threadId, agentId: request.agentId, runId }).pipe(
               tap((frame) => frame.type === "run" && accept(frame.run)),
             )
           : runFrames(this.link, request, accept);
-      return frames$.pipe(
-        whenStageIsLoaded(),
-        tap((frame) => {
-          if (run?.unrecorded === true) return;
-          this.noteRun(frame);
-          if (frame.type !== "settled" || run === undefined) return;
-          const last = before?.runIndex ?? -1;
-          // Where it begins the thread, what this agent has read was deleted.
-          const isNext = !overlaps && run.runIndex === last + 1 && (last < 0 || run.begins !== true);
-          settled = isNext && !this.earlier.isMoved ? "whole" : "gap";
-          this.cursor = settled === "whole" ? cursor : undefined;
-        }),
-        mergeMap((frame) => {
-          if (run?.unrecorded === true) return this.foreignEventsOf(frame);
-          cursor = cursorBehind(frame, cursor);
-          return this.eventsOf(frame);
-        }),
+      return withStreams((code) =>
+        framesOf(code).pipe(
+          whenStageIsLoaded(),
+          tap((frame) => {
+            if (run?.unrecorded === true) return;
+            this.noteRun(code, frame);
+            if (frame.type !== "settled" || run === undefined) return;
+            const last = before?.runIndex ?? -1;
+            // Where it begins the thread, what this agent has read was deleted.
+            const isNext = !overlaps && run.runIndex === last + 1 && (last < 0 || run.begins !== true);
+            settled = isNext && !this.earlier.isMoved ? "whole" : "gap";
+            this.cursor = settled === "whole" ? cursor : undefined;
+          }),
+          mergeMap((frame) => {
+            if (run?.unrecorded === true) return this.foreignEventsOf(code, frame);
+            cursor = code.cursorBehind(frame, cursor);
+            return this.eventsOf(code, frame);
+          }),
+        ),
+      ).pipe(
         catchError((error: unknown) => {
           if (!RunnerError.is(error, "cancelled")) throw error;
           // L12: it was stopped before it began. What the thread waits for is still open.
@@ -436,7 +444,7 @@ export class LocalAgent extends ThreadAgent {
           const isRecorded = run !== undefined && run.unrecorded !== true && this.toldOf === threadId;
           if (isRecorded && settled === "no") this.leftMidRun();
           // Only a snapshot puts what is missing into its place, and removes what a branch leaves behind.
-          if (isRecorded && (settled !== "whole" || request.partial === undefined)) this.follower?.restart();
+          if (isRecorded && (settled !== "whole" || request.partial === undefined)) this.followAnew();
           release();
         }),
       );
@@ -515,9 +523,28 @@ export class LocalAgent extends ThreadAgent {
     );
   }
 
-  private startFollower(): ThreadFollower {
-    return new ThreadFollower({
-      frames: (after) => this.framesAfter(this.keepToThread() ? undefined : after, true),
+  /** Resolves when the follower has read the thread. Errors: why it cannot. */
+  private async caughtUp(): Promise<void> {
+    await (await this.started())?.caughtUp();
+  }
+
+  /** The follower begins again with a snapshot. */
+  private followAnew(): void {
+    if (this.follower !== undefined) this.follower.restart();
+    // It is still being loaded.
+    else if (this.follows > 0) this.cursor = undefined;
+  }
+
+  /** The follower, once its code is loaded; undefined if nobody follows any more. */
+  private async started(): Promise<ThreadFollower | undefined> {
+    const code = await streams.get();
+    if (this.follows > 0) this.follower ??= this.startFollower(code);
+    return this.follower;
+  }
+
+  private startFollower(code: Streams): ThreadFollower {
+    return new code.ThreadFollower({
+      frames: (after) => this.framesAfter(code, this.keepToThread() ? undefined : after, true),
       linkedAnew: (signal) => this.link.linkedAnew(signal),
       cursor: () => {
         this.keepToThread();
@@ -527,8 +554,8 @@ export class LocalAgent extends ThreadAgent {
       isHeld: () => this.holds > 0,
       cut: () => this.leftMidRun(),
       caughtUp: () => this.caughtUp$.next(),
-      note: (frame) => this.noteRun(frame),
-      eventsOf: (frame) => this.eventsOf(frame),
+      note: (frame) => this.noteRun(code, frame),
+      eventsOf: (frame) => this.eventsOf(code, frame),
       settled: (cursor) => {
         const { isMoved } = this.earlier;
         this.cursor = isMoved ? undefined : cursor;

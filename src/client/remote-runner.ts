@@ -1,5 +1,5 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
-import { defer, map, mergeMap, Observable, throwError } from "rxjs";
+import { defer, from, map, mergeMap, Observable, throwError } from "rxjs";
 import type {
   AgentRunner,
   AgentRunnerIsRunningRequest,
@@ -21,10 +21,8 @@ import type {
   ThreadListQuery,
   ThreadSummary,
 } from "../wire/shapes.js";
-import { threadEvents } from "../wire/thread-events.js";
-import { attachFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
-import { remoteRun } from "./remote-run.js";
+import { preloadStreams, streams, withStreams } from "./late-streams.js";
 
 /** Request of {@link RemoteRunner.run}: that of `AgentRunner`, but its agent is only named. */
 export interface RemoteRunRequest extends Omit<ThreadRunRequest, "agent"> {
@@ -42,6 +40,7 @@ export class RemoteRunner implements AgentRunner {
   /** @hidden Made by `connectRuntime`. */
   constructor(private readonly link: HostLink) {
     checkKind("link", link, OBJECT);
+    preloadStreams();
   }
 
   /**
@@ -59,7 +58,12 @@ export class RemoteRunner implements AgentRunner {
     } catch (error) {
       return throwError(() => error);
     }
-    return remoteRun(this.link, asked);
+    const { made } = streams;
+    if (made !== undefined) return made.remoteRun(this.link, asked);
+    const started = streams.get().then(({ remoteRun }) => remoteRun(this.link, asked));
+    // Without a subscriber nobody is told of a failure.
+    started.catch(() => undefined);
+    return from(started).pipe(mergeMap((events$) => events$));
   }
 
   /**
@@ -74,10 +78,11 @@ export class RemoteRunner implements AgentRunner {
   connectWithCursor(request: ThreadConnectRequest): Observable<ConnectedEvents> {
     return defer(() => {
       const { threadId, agentId, after, replay = "events", follow = false } = named(request);
-      const eventsOf = threadEvents(threadId);
-      return attachFrames(this.link, { threadId, agentId, after, replay, follow }).pipe(
-        map(eventsOf),
-        mergeMap((part) => (part === undefined ? [] : [part])),
+      return withStreams(({ attachFrames, threadEvents }) =>
+        attachFrames(this.link, { threadId, agentId, after, replay, follow }).pipe(
+          map(threadEvents(threadId)),
+          mergeMap((part) => (part === undefined ? [] : [part])),
+        ),
       );
     });
   }

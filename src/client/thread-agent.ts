@@ -11,16 +11,14 @@ import { BehaviorSubject, filter, finalize, mergeMap, Subject, takeUntil, takeWh
 import { randomId } from "../platform/ids.js";
 import { checkKind, OBJECT } from "../run/options.js";
 import type { Cursor } from "../run/types.js";
-import { eventsOfFrame } from "../wire/frames.js";
 import type { Frame, RunRequest } from "../wire/shapes.js";
-import { cursorBehind } from "../wire/thread-events.js";
 import { ApplyingAgent, whenStageIsLoaded } from "./apply/applying-agent.js";
 import { EarlierMessages } from "./earlier-messages.js";
-import { attachFrames } from "./frames.js";
 import type { HostLink } from "./host-link.js";
 import { KnownMessages } from "./known-messages.js";
+import { withStreams, type Streams } from "./late-streams.js";
 import { OwnRuns, type OwnRun } from "./own-runs.js";
-import { threadRunAfter, type ThreadRun } from "./thread-run.js";
+import type { ThreadRun } from "./thread-run.js";
 
 /** What an agent knows of its thread: how far it has read, what it was told, and what it asks its host for. */
 export abstract class ThreadAgent extends ApplyingAgent {
@@ -109,7 +107,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
     };
   }
 
-  protected framesAfter(after: Cursor | undefined, follow: boolean): Observable<Frame> {
+  protected framesAfter({ attachFrames }: Streams, after: Cursor | undefined, follow: boolean): Observable<Frame> {
     const { threadId } = this;
     const held = this.messages.filter(({ id }) => !this.known.isUnsent(id)).length;
     const { messageLimit } = this;
@@ -128,12 +126,15 @@ export abstract class ThreadAgent extends ApplyingAgent {
   /** Everything that this agent has not seen, up to the end of the live run. */
   protected historyEvents(): Observable<BaseEvent> {
     const { toldOf } = this;
-    return this.framesAfter(this.cursor, false).pipe(
-      tap((frame) => {
-        this.noteRun(frame);
-        this.cursor = cursorBehind(frame, this.cursor);
-      }),
-      mergeMap((frame) => this.eventsOf(frame)),
+    return withStreams((code) =>
+      this.framesAfter(code, this.cursor, false).pipe(
+        tap((frame) => {
+          this.noteRun(code, frame);
+          this.cursor = code.cursorBehind(frame, this.cursor);
+        }),
+        mergeMap((frame) => this.eventsOf(code, frame)),
+      ),
+    ).pipe(
       finalize(() => {
         if (this.toldOf !== toldOf) return;
         if (this.earlier.isMoved) this.cursor = undefined;
@@ -150,8 +151,8 @@ export abstract class ThreadAgent extends ApplyingAgent {
     this.runState$.next({ is: "idle" });
   }
 
-  protected eventsOf(frame: Frame): readonly BaseEvent[] {
-    let events = eventsOfFrame(frame);
+  protected eventsOf(code: Streams, frame: Frame): readonly BaseEvent[] {
+    let events = code.eventsOfFrame(frame);
     if (frame.type === "prelude") {
       if (this.pendingInterrupts.length > 0) events = withoutInterrupts(events);
       this.known.beginAnew();
@@ -162,14 +163,14 @@ export abstract class ThreadAgent extends ApplyingAgent {
     }
     for (const event of events) this.known.note(event);
     if (frame.type === "chunk") {
-      this.foreignEventsOf(frame);
+      this.foreignEventsOf(code, frame);
       for (const event of events) if (event.type === EventType.MESSAGES_SNAPSHOT) this.noteRetold(event);
     }
     return events;
   }
 
   /** The events of a frame that are not part of the thread. */
-  protected foreignEventsOf(frame: Frame): readonly BaseEvent[] {
+  protected foreignEventsOf({ eventsOfFrame }: Streams, frame: Frame): readonly BaseEvent[] {
     if (frame.type === "chunk") frame.chunk.entries.forEach((entry) => this.joined.note(entry));
     return eventsOfFrame(frame);
   }
@@ -181,7 +182,7 @@ export abstract class ThreadAgent extends ApplyingAgent {
   }
 
   /** Keeps `run$` up to date. A run is over at its terminal event: a follow-up run may be started then. */
-  protected noteRun(frame: Frame): void {
+  protected noteRun({ threadRunAfter }: Streams, frame: Frame): void {
     const state = threadRunAfter(this.runState$.value, frame);
     if (state !== this.runState$.value) this.runState$.next(state);
   }
