@@ -1,8 +1,6 @@
-import { BehaviorSubject, type Observable } from "rxjs";
+import type { Observable } from "rxjs";
 import { abortWith, onAbort, sharedController } from "../platform/abort.js";
 import { Bell, ringOrSilence } from "../platform/bell.js";
-import type { HeldLock } from "../platform/locks.js";
-import { hostLifeLockName, syncLockName } from "../platform/names.js";
 import { isSameDatabase } from "../run/epochs.js";
 import { RunnerError } from "../run/errors.js";
 import { Recovery } from "../runner/claim/recovery.js";
@@ -15,17 +13,20 @@ import { Admissions } from "./admissions.js";
 import { CompactingThreads } from "./compacting-threads.js";
 import { Devices } from "./devices.js";
 import { NotUnderstood, understood, type SpaceMessage } from "./messages.js";
-import { SpaceOffline, type SpaceEntry, type SpaceState } from "./space.js";
+import { SpaceOffline, type SpaceEntry } from "./space.js";
 import { KEYS_THREAD } from "./thread-key.js";
 import { LeavingThreads } from "./leaving-threads.js";
 import { OpenThreads } from "./open-threads.js";
 import { openedRecord } from "./opened-record.js";
+import { OwnDevice } from "./own-device.js";
 import { SavedPlace } from "./saved-place.js";
 import { Serving } from "./serving.js";
+import { Standing } from "./standing.js";
 import type { SyncHost, SyncParts } from "./sync-host.js";
 import { tellResult } from "./tell-result.js";
 import type { ThreadSync, ThreadSyncContext } from "./thread-sync.js";
 import { NO_ENTRIES } from "./thread-state.js";
+import { UnsentThreads } from "./unsent-threads.js";
 
 /** Pause after a failure that nobody expected, in ms. */
 const RETRY_MS = 1_000;
@@ -47,10 +48,10 @@ const ENCRYPTED =
 export class Sync {
   private readonly closed = sharedController();
   private readonly threads: OpenThreads;
-  /** Threads that may have something that is to be sent. */
-  private readonly unsent = new Set<string>();
+  private readonly unsent: UnsentThreads;
   private readonly moved = new Bell();
-  private readonly status: BehaviorSubject<SyncState>;
+  private readonly standing: Standing;
+  private readonly device: OwnDevice;
   private readonly running: Promise<void>;
   private readonly host: SyncHost;
   private self: DeviceName;
@@ -59,21 +60,12 @@ export class Sync {
   private readonly place: SavedPlace;
   /** The log that was read last. */
   private log: string | undefined;
-  /** The last entry when the connection was made. */
-  private target: number | undefined;
-  private readonly held: HeldLock[] = [];
   /** The servers have lost what they had: every device sends all that it has. */
   private revives = false;
   /** An epoch of the log. */
   private epoch: number | undefined;
   /** What was made anew, and is still to be met: what is known of the space is forgotten. */
   private anew: "space" | "log" | undefined;
-  /** Why nothing can be sent. */
-  private failure: string | undefined;
-  /** What the space says is not understood here: nothing is read or sent any more. The message says what to do. */
-  private refused: string | undefined;
-  /** The device has another id, or is about to. */
-  private isRenewed = false;
   /** Ends the reading of now. */
   private session: AbortController | undefined;
   private readonly admissions: Admissions;
@@ -82,12 +74,15 @@ export class Sync {
   private readonly compacting: CompactingThreads;
   /** Of a server. */
   private serving: Serving | undefined;
-  private state: SpaceState = { is: "connecting" };
 
   constructor(private readonly options: SyncParts) {
     const { parts, elsewhere, space, deviceName, database } = options;
     this.self = { id: "", name: deviceName };
-    this.status = new BehaviorSubject<SyncState>({ is: "connecting", isCurrent: false, devices: [] });
+    this.standing = new Standing({
+      read: () => this.place.now?.seq ?? 0,
+      toCome: () => this.absent.toCome,
+      online: () => this.devices?.online ?? [],
+    });
     this.place = new SavedPlace((records, place) => database.put(records, place));
     this.host = {
       ...options,
@@ -95,19 +90,21 @@ export class Sync {
       openOf: (threadId) => this.threads.get(threadId),
       context: () => this.context,
       self: () => this.self,
-      state: () => this.state,
-      isCurrent: () => this.isCurrent,
+      state: () => this.standing.state,
+      isCurrent: () => this.standing.isCurrent,
       isListed: () => this.place.now !== undefined,
       revives: () => this.revives,
-      counted: () => this.tell(),
+      counted: () => this.standing.tell(),
       refuse: (message) => this.refuse(message),
       moved: this.moved,
       closed: this.closed.signal,
     };
+    this.device = new OwnDevice(this.host);
+    this.unsent = new UnsentThreads(this.host);
     this.threads = new OpenThreads({
       keyOf: options.keyOf,
       recordOf: (key, threadId) => openedRecord(this.host, this.absent.list, key, threadId),
-      context: () => (this.refused !== undefined || this.closed.signal.aborted ? undefined : this.context),
+      context: () => (this.standing.refused !== undefined || this.closed.signal.aborted ? undefined : this.context),
       opened: (thread) => this.compacting.look(thread),
     });
     this.absent = new AbsentThreads(this.host);
@@ -121,12 +118,11 @@ export class Sync {
     elsewhere.written = (threadId) => this.threads.get(threadId)?.live;
     elsewhere.leave = () => this.sendRest();
     const states = space.state$.subscribe((state) => {
-      if (state.is !== "online") this.target = undefined;
-      if (this.refused === undefined) this.state = state;
+      this.standing.changed(state);
       this.moved.ring();
       // What was read may have been said before the state.
       if (this.isCurrent) this.current();
-      else this.tell();
+      else this.standing.tell();
     });
     onAbort(this.closed.signal, () => states.unsubscribe());
     this.running = this.run().catch((error: unknown) => {
@@ -135,12 +131,11 @@ export class Sync {
   }
 
   get status$(): Observable<SyncState> {
-    return this.status;
+    return this.standing.status;
   }
 
-  /** Everything was read, and the connection is there. */
   private get isCurrent(): boolean {
-    return this.state.is === "online" && this.target !== undefined && (this.place.now?.seq ?? 0) >= this.target;
+    return this.standing.isCurrent;
   }
 
   /** The device was heard of since this host is here, and is not any more. */
@@ -162,9 +157,9 @@ export class Sync {
     for (const thread of this.threads.all) await thread.end();
     await this.options.space.close().catch(quiet);
     this.options.parts.channel.close();
-    for (const lock of this.held) await lock.release();
+    await this.device.release();
     await this.options.database.close();
-    this.status.complete();
+    this.standing.status.complete();
   }
 
   /** What runs of this device came to is sent: a host in memory has nothing of it afterwards, and others would execute it again. */
@@ -187,20 +182,24 @@ export class Sync {
   private async run(): Promise<void> {
     const { parts, space, stop } = this.options;
     const { signal } = this.closed;
-    const { dbName, locks, clock } = parts;
-    // One host of the database: the others wait for its end. The life lock makes others take what it writes down for live.
-    for (const name of [syncLockName(dbName), hostLifeLockName(dbName, parts.hostId)]) {
-      const holding = locks.hold(name);
-      const lock = await Promise.race([holding, clock.after(Infinity, signal).then(() => undefined)]);
-      if (lock === undefined) return void holding.then((late) => late.release(), quiet);
-      this.held.push(lock);
-    }
-    await this.identify();
-    if (signal.aborted) return;
+    const { clock } = parts;
+    if (!(await this.device.hold())) return;
+    const id = await this.device.id();
+    if (id === undefined || signal.aborted) return;
+    this.self = { ...this.self, id };
     const { server } = this.options;
     const said = { ...this.self, ...(server !== undefined && { agents: server.agents }) };
     const changed = (): void => this.devicesChanged();
-    const devices = new Devices(space, said, parts.hostId, clock, changed, () => void this.renew(), stop, signal);
+    const devices = new Devices(
+      space,
+      said,
+      parts.hostId,
+      clock,
+      changed,
+      () => void this.device.renew(),
+      stop,
+      signal,
+    );
     this.devices = devices;
     this.serving = server && new Serving({ ...this.host, server, devices });
     const history = new History(parts.store);
@@ -218,10 +217,10 @@ export class Sync {
       live: (threadId) => this.options.elsewhere.live?.(threadId),
       unsaved: (thread) => this.place.add(thread),
       save: (thread) => this.save(thread),
-      unsent: ({ record }) => void this.unsent.add(record.threadId),
+      unsent: ({ record }) => this.unsent.add(record.threadId),
       letGo: (key, threadId, last) => this.absent.list.letGo(key, threadId, last),
       left: (thread) => this.left(thread),
-      failed: (why) => this.failed(why),
+      failed: (why) => this.standing.failed(why),
       refuse: (message) => this.refuse(message),
       signal,
     };
@@ -246,13 +245,13 @@ export class Sync {
         if (!isOpen) {
           await this.absent.open();
           await this.lookAtLog();
-          void this.lookAtHeld().catch(quiet);
+          void this.unsent.lookAtHeld().catch(quiet);
         }
         isOpen = true;
         if (this.anew !== undefined) await this.beginAnew(this.anew);
         this.anew = undefined;
-        if (this.refused === undefined) await this.read(session.signal);
-        if (this.refused !== undefined) return await this.leaveSpace(this.refused);
+        if (this.standing.refused === undefined) await this.read(session.signal);
+        if (this.standing.refused !== undefined) return await this.leaveSpace(this.standing.refused);
       } catch (error) {
         if (!(error instanceof SpaceOffline)) parts.logger.warn(`Devices are not in step: ${String(error)}`);
         if (error instanceof NotUnderstood) return this.leaveSpace(error.message);
@@ -265,57 +264,21 @@ export class Sync {
     }
   }
 
-  /** Another device has this one's id, and its claims and runs were taken for those of this one. */
-  private async renew(): Promise<void> {
-    const { database, parts, renewed } = this.options;
-    // Without Web Locks it may be another host of this very database.
-    if (this.isRenewed || parts.locks.contextOnly === true) return;
-    this.isRenewed = true;
-    parts.logger.warn("Another device has the id of this one, as a copy of its profile has: this one takes a new id");
-    try {
-      await database.set("device", parts.makeId());
-      renewed?.();
-    } catch (error) {
-      // It is tried again when the other one is heard next.
-      this.isRenewed = false;
-      parts.logger.warn(`The id of this device stays: ${String(error)}`);
-    }
-  }
-
-  /** Finds out which device this is: what fails is tried again, as everything later is. */
-  private async identify(): Promise<void> {
-    const { database, parts } = this.options;
-    const { signal } = this.closed;
-    while (!signal.aborted) {
-      try {
-        await database.prepare();
-        const id = await database.device(parts.makeId());
-        this.self = { ...this.self, id };
-        return;
-      } catch (error) {
-        parts.logger.warn(`Devices are not in step: ${String(error)}`);
-        await parts.clock.after(RETRY_MS, signal);
-      }
-    }
-  }
-
   /** A thread has come upon what is not understood here. */
   private refuse(message: string): void {
-    this.refused = message;
+    this.standing.refused = message;
     this.session?.abort();
   }
 
   private async leaveSpace(message: string): Promise<void> {
-    this.refused = message;
-    this.target = undefined;
-    this.state = { is: "refused", message };
+    this.standing.refuse(message);
     // Its live runs would hold their threads, and its agents be asked for, as long as it is heard of.
     this.devices?.leave();
     this.devices = undefined;
-    this.tell();
+    this.standing.tell();
     for (const thread of this.threads.all) await thread.end();
     // A newer build of this origin goes on.
-    for (const lock of this.held.splice(0)) await lock.release();
+    await this.device.release();
   }
 
   /** The log was deleted: what the space has comes back. */
@@ -352,7 +315,7 @@ export class Sync {
           return;
         }
         this.place.now ??= { log: frame.log, seq: 0 };
-        this.target = frame.last;
+        this.standing.target = frame.last;
       } else {
         if (frame.is === "entry") await this.take(frame);
         // A host that ends may not have taken it.
@@ -381,7 +344,7 @@ export class Sync {
 
   /** A device that is new in the space lists its threads first. */
   private async list(upTo: number, signal: AbortSignal): Promise<void> {
-    this.target = undefined;
+    this.standing.target = undefined;
     const lasts = await this.absent.list.read(upTo, (entry) => this.understand(entry), signal);
     await this.threads.settled();
     for (const thread of this.threads.all) await thread.entries.readUpTo(lasts.get(thread.key) ?? 0);
@@ -430,7 +393,7 @@ export class Sync {
   /** The space was made anew, and everything that is here is sent again; or the log was, and everything is read again. */
   private async beginAnew(what: "space" | "log"): Promise<void> {
     this.place.forget();
-    this.target = undefined;
+    this.standing.target = undefined;
     this.serving?.forget();
     // Whoever asks for a thread meanwhile waits: what is known of it is forgotten.
     await this.threads.forget(async (before) => {
@@ -445,25 +408,12 @@ export class Sync {
   }
 
   private current(): void {
-    this.tell();
+    this.standing.tell();
     void this.place.savePlace();
     this.serving?.current();
     this.absent.fetchAll();
     this.leaving.look();
-    const unsent = [...this.unsent];
-    this.unsent.clear();
-    for (const threadId of unsent) void this.lookAt(threadId);
-  }
-
-  /** It may have something to send. What cannot be read now is looked at again. */
-  private async lookAt(threadId: string): Promise<void> {
-    try {
-      (await this.threads.open(threadId))?.ring();
-    } catch {
-      this.unsent.add(threadId);
-      await this.options.parts.clock.after(RETRY_MS, this.closed.signal);
-      if (this.isCurrent && this.unsent.delete(threadId)) await this.lookAt(threadId);
-    }
+    this.unsent.open();
   }
 
   private async heard(threadId: string, isDeleted: boolean): Promise<void> {
@@ -476,25 +426,9 @@ export class Sync {
     thread.ring();
   }
 
-  /** Looks which threads have something that the space does not have. */
   private async lookAtAll(): Promise<void> {
-    const { store } = this.options.parts;
-    // What has left this device, all of it was sent.
-    const absent = new Set(this.absent.list.has === false ? [] : await this.absent.list.ids());
-    for (let after: string | undefined; ;) {
-      const heads = await store.heads(after);
-      if (heads.length === 0) return;
-      for (const { threadId, deleted } of heads) {
-        if (deleted !== true || !absent.has(threadId)) this.unsent.add(threadId);
-      }
-      after = heads.at(-1)?.threadId;
-    }
-  }
-
-  /** A host before this one may have asked servers for the first run of a thread: nothing of it is in the log. */
-  private async lookAtHeld(): Promise<void> {
-    const { database } = this.options;
-    for (const threadId of await database.heldBy(this.self.id)) await this.lookAt(threadId);
+    const { list } = this.absent;
+    await this.unsent.lookAtAll(list.has === false ? [] : await list.ids());
   }
 
   private left(thread: ThreadSync): void {
@@ -519,16 +453,10 @@ export class Sync {
     if (this.isCurrent) void this.place.savePlace();
   }
 
-  private failed(why: string | undefined): void {
-    if (why === this.failure) return;
-    this.failure = why;
-    this.tell();
-  }
-
   private devicesChanged(): void {
     this.moved.ring();
-    const isSame = equalJson(this.devices?.online ?? [], this.status.value.devices);
-    if (!isSame) this.tell();
+    const isSame = equalJson(this.devices?.online ?? [], this.standing.status.value.devices);
+    if (!isSame) this.standing.tell();
     if (this.isCurrent) this.serving?.current();
     // A device that is away holds up nothing any more.
     for (const thread of this.threads.all) {
@@ -536,18 +464,5 @@ export class Sync {
       const isHeldUp = thread.record.revives !== undefined && thread.record.state.lock !== undefined;
       if (!thread.isWrittenDown || isHeldUp) thread.ring();
     }
-  }
-
-  private tell(): void {
-    const { state, isCurrent, failure } = this;
-    const told = state.is === "online" && failure !== undefined ? { ...state, message: failure } : state;
-    const { toCome } = this.absent;
-    const next: SyncState = {
-      ...told,
-      isCurrent,
-      ...(toCome !== undefined && { toCome }),
-      devices: this.devices?.online ?? [],
-    };
-    if (!equalJson(next, this.status.value)) this.status.next(next);
   }
 }
