@@ -216,7 +216,7 @@ async function apply(
     case "saveIf": {
       const { checkpoint: given, expected } = operation;
       const latest = naive.find(({ runId }) => runId === given.runId);
-      const saves = (latest?.id ?? null) === expected;
+      const saves = (latest?.id ?? null) === expected && given.timestamp >= (latest?.timestamp ?? -Infinity);
       if (saves) naive.save(given);
       const now = naive.find(({ runId }) => runId === given.runId);
       const result = await store.saveIf(given, expected);
