@@ -106,4 +106,6 @@ test("a model of the worker is asked one call after the other, however often it 
   await vi.waitFor(() => expect(calls).toHaveLength(2));
   calls[1]!.letOn();
   expect(await second).toMatchObject({ content: [{ text: "1" }] });
+  const older = { ...wrapped, specificationVersion: "v3" } as unknown as LanguageModelV4;
+  expect(() => oneAtATime(older)).toThrow(expect.objectContaining({ code: "invalid-input" }));
 });
