@@ -1,4 +1,4 @@
-import { abortWith, onAbort } from "./abort.js";
+import { onAbort } from "./abort.js";
 import { systemClock, type Clock } from "./clock.js";
 
 /** What a language model of the AI SDK does, by what is used of it here. */
@@ -29,7 +29,7 @@ export const inTurns =
   async (options: O): Promise<R> => {
     const { abortSignal } = options;
     const before = lastOf.get(model);
-    const turn = abortWith();
+    const turn = new AbortController();
     const over = new Promise<void>((resolve) => onAbort(turn.signal, resolve));
     lastOf.set(model, before === undefined ? over : before.then(() => over));
     try {
