@@ -206,8 +206,6 @@ export class LocalAgent extends ThreadAgent {
     const parts: InTurnParts = {
       link: this.link,
       agent: this,
-      run$: this.run$,
-      show: (messages) => this.show(messages),
       decide,
       waits: () => {
         if (own.isAbortAsked === true) this.cancel(threadId, runId);
@@ -226,14 +224,6 @@ export class LocalAgent extends ThreadAgent {
         this.pendingInterrupts = [];
         own.isStarted = true;
         return this.runSession(parameters, subscriber);
-      },
-      unseen: (queued) => {
-        const { agentId } = request.run;
-        return withStreams(({ runFrames, attachFrames }) =>
-          queued === "free"
-            ? runFrames(this.link, request.run, () => undefined)
-            : attachFrames(this.link, { threadId, agentId, runId }),
-        );
       },
       caughtUp: () => (this.follows > 0 ? this.caughtUp() : undefined),
     };
@@ -299,21 +289,12 @@ export class LocalAgent extends ThreadAgent {
     const isWanted = firstValueFrom(merge(before, detached$));
     const { threadId } = this;
     const release = this.hold();
-    this.readings++;
-    return this.session(async () => {
-      try {
-        if (!(await isWanted) || !this.isOf(threadId)) return nothingNew();
-        if (this.known.lacks(this.messages)) this.cursor = undefined;
-        const result = await super.connectAgent(parameters, subscriber);
-        this.known.show(this.messages, "told");
-        return result;
-      } finally {
-        // Only now, not at the last frame: hooks may delay what came before it.
-        this.snapshotsToCome = 0;
-        this.readings--;
-        release();
-      }
-    });
+    const read = async (): Promise<RunAgentResult> => {
+      if (!(await isWanted) || !this.isOf(threadId)) return nothingNew();
+      if (this.known.lacks(this.messages)) this.cursor = undefined;
+      return this.readThread(parameters, subscriber);
+    };
+    return this.session(() => this.reading(read)).finally(release);
   }
 
   /** Also ends readings that wait for their turn. Ends no run (L11). */
@@ -478,6 +459,24 @@ export class LocalAgent extends ThreadAgent {
     return { ...result, newMessages: result.newMessages.filter(({ id }) => !this.earlier.isLoaded(id)) };
   }
 
+  /** Until it ends, the pipeline reads the thread, and applies no own run. */
+  private async reading<T>(read: () => Promise<T>): Promise<T> {
+    this.readings++;
+    try {
+      return await read();
+    } finally {
+      // Only now, not at the last frame: hooks may delay what came before it.
+      this.snapshotsToCome = 0;
+      this.readings--;
+    }
+  }
+
+  private async readThread(parameters?: RunAgentParameters, subscriber?: AgentSubscriber): Promise<RunAgentResult> {
+    const result = await super.connectAgent(parameters, subscriber);
+    this.known.show(this.messages, "told");
+    return result;
+  }
+
   /** An own run or a reading delivers the thread instead of the follower until the returned function is called. */
   private hold(): () => void {
     this.holds++;
@@ -568,15 +567,7 @@ export class LocalAgent extends ThreadAgent {
         // It was read of a thread that the page has left: the follower goes on with the one that it has set.
         if (!this.isOf(this.toldOf)) return events$.subscribe().unsubscribe();
         this.session$ = events$;
-        this.readings++;
-        try {
-          await super.connectAgent();
-          this.known.show(this.messages, "told");
-        } finally {
-          this.session$ = undefined;
-          this.snapshotsToCome = 0;
-          this.readings--;
-        }
+        await this.reading(() => this.readThread().finally(() => (this.session$ = undefined)));
       },
     });
   }

@@ -1,6 +1,6 @@
 import type { BaseEvent } from "@ag-ui/client";
 import { from, mergeMap, Observable, type Subscriber, type Subscription } from "rxjs";
-import { unpackChunk } from "../run/pack.js";
+import { unpackEntry } from "../run/pack.js";
 import { withBase } from "../wire/frames.js";
 import type { Frame, LiveRun, RunRequest } from "../wire/shapes.js";
 import { attachFrames, runFrames } from "./frames.js";
@@ -9,7 +9,7 @@ import type { HostLink } from "./host-link.js";
 /** A chunk's events as they were recorded, with the `base` of its frame. */
 function eventsOf(frame: Frame): readonly BaseEvent[] {
   if (frame.type !== "chunk") return [];
-  const events = unpackChunk(frame.chunk).map(({ event }) => event);
+  const events = frame.chunk.entries.flatMap(unpackEntry);
   return withBase(frame.base, events);
 }
 

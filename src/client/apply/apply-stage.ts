@@ -19,7 +19,8 @@ import { Fold, textOf } from "../../run/fold.js";
 import { isForgetting } from "../../run/prelude.js";
 import { holdsNothing } from "../../run/run-names.js";
 import { withPage } from "../earlier-messages.js";
-import { hasHook, hookOf, runHooks, tell, type Given } from "./hooks.js";
+import { hasHook, hookOf, tell } from "./hooks.js";
+import { runHooks, type Given } from "./run-hooks.js";
 import { done, type Steps } from "./steps.js";
 
 export interface StageParts {

@@ -12,6 +12,7 @@ import { RunnerError } from "../../run/errors.js";
 import { messageIdsOf } from "../../run/message-ids.js";
 import type { RunRequest } from "../../wire/shapes.js";
 import type { Enqueued } from "../../wire/waiting-shapes.js";
+import { attachFrames, runFrames } from "../frames.js";
 import type { HostLink } from "../host-link.js";
 import type { ThreadRun } from "../thread-run.js";
 import { waitingApi } from "./waiting-api.js";
@@ -20,10 +21,10 @@ import { waitingApi } from "./waiting-api.js";
 export interface InTurnParts {
   readonly link: HostLink;
   /** Whose run it is. The page may set another thread at any time. */
-  readonly agent: Pick<AbstractAgent, "threadId" | "messages" | "subscribe" | "connectAgent">;
-  readonly run$: Observable<ThreadRun>;
-  /** Shows other messages. */
-  readonly show: (messages: Message[]) => void;
+  readonly agent: Pick<AbstractAgent, "threadId" | "messages" | "subscribe" | "connectAgent"> & {
+    readonly run$: Observable<ThreadRun>;
+    show(messages: Message[]): void;
+  };
   /** The host has said whether the run begins or waits: the next one may be asked for. */
   readonly decide: () => void;
   /** It waits: its messages are no part of the thread. */
@@ -32,8 +33,6 @@ export interface InTurnParts {
   readonly run: () => Promise<RunAgentResult>;
   /** Reads the run, which was started by a host. */
   readonly attach: () => Promise<RunAgentResult>;
-  /** Streams the run beside what the agent shows; starts it where it is `free`. */
-  readonly unseen: (queued: Enqueued) => Observable<unknown>;
   /** Resolves when everything is shown, where the agent follows its thread; undefined where it does not. */
   readonly caughtUp: () => Promise<void> | undefined;
 }
@@ -58,7 +57,7 @@ export async function runInTurn(
     if (isLeft()) return;
     const there = new Set(agent.messages.map(({ id }) => id));
     const missing = held.filter(({ id }) => !there.has(id));
-    if (missing.length > 0) parts.show([...agent.messages, ...missing]);
+    if (missing.length > 0) agent.show([...agent.messages, ...missing]);
   };
   const queued = await asked.catch((error: unknown) => {
     putBack();
@@ -67,7 +66,10 @@ export async function runInTurn(
   if (queued !== "free") parts.decide();
   /** Where the page has set another thread: the run goes on in its own, and is not shown. */
   const unseen = async (): Promise<RunAgentResult> => {
-    await lastValueFrom(parts.unseen(queued), { defaultValue: undefined });
+    const { agentId } = request;
+    const frames$ =
+      queued === "free" ? runFrames(link, request, () => undefined) : attachFrames(link, { threadId, agentId, runId });
+    await lastValueFrom(frames$, { defaultValue: undefined });
     const { result } = await resultOf(parts, threadId, runId, input.messages);
     return { result, newMessages: [] };
   };
@@ -111,7 +113,7 @@ function ended(error: unknown): never {
 }
 
 /** Resolves when an agent that follows, or followed, its thread shows the run's end, or was set to another thread. */
-async function shown({ link, agent, run$, caughtUp }: InTurnParts, threadId: string, runId: string): Promise<void> {
+async function shown({ link, agent, caughtUp }: InTurnParts, threadId: string, runId: string): Promise<void> {
   /** Where the page has ended the following, the agent may have a part of the run: the rest is read. */
   const toTheEnd = async (): Promise<true> => {
     await (caughtUp() ?? agent.connectAgent());
@@ -129,7 +131,7 @@ async function shown({ link, agent, run$, caughtUp }: InTurnParts, threadId: str
     if (known?.status === "running" && caughtUp() !== undefined) return false;
     return toTheEnd();
   };
-  const over$ = run$.pipe(
+  const over$ = agent.run$.pipe(
     concatMap((run) => isOver(run)),
     filter(Boolean),
   );
@@ -163,10 +165,10 @@ async function resultOf(
 }
 
 /** Tells a subscriber of one run of those that an agent follows. */
-function toldOf({ run$, agent }: InTurnParts, request: RunRequest, subscriber: AgentSubscriber) {
+function toldOf({ agent }: InTurnParts, request: RunRequest, subscriber: AgentSubscriber) {
   const { threadId, input } = request;
   let isIts = false;
-  const runs = run$.subscribe((run) => {
+  const runs = agent.run$.subscribe((run) => {
     isIts = agent.threadId === threadId && (run.is === "running" ? run : run.last)?.runId === input.runId;
   });
   const hooks = Object.entries(subscriber as Readonly<Record<string, unknown>>).map(([name, hook]) => [
