@@ -18,14 +18,10 @@ export class AddedEntries {
    * @returns false where the space lacks something that was added to it, or has something else there
    */
   read(seq: number, body: Uint8Array): boolean {
-    const isLost = [...this.bodies].some(([at, its]) => at < seq || (at === seq && !isSame(its, body)));
+    const isLost = [...this.bodies].some(([at, its]) => at < seq || (at === seq && !areEqual(its, body)));
     this.forget(seq);
     this.last = seq;
     return !isLost;
-  }
-
-  clear(): void {
-    this.bodies.clear();
   }
 
   /** They are there, or are found out about otherwise. */
@@ -34,5 +30,5 @@ export class AddedEntries {
   }
 }
 
-const isSame = (one: Uint8Array, other: Uint8Array): boolean =>
+export const areEqual = (one: Uint8Array, other: Uint8Array): boolean =>
   one.length === other.length && one.every((byte, at) => byte === other[at]);

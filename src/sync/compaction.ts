@@ -1,10 +1,9 @@
 import { joinChunks, sliceChunk } from "../run/pack.js";
-import type { Chunk } from "../run/types.js";
 import { equalJson } from "../run/json.js";
 import { joinGroups } from "../storage/repacking.js";
 import { runKey } from "./run-key.js";
 import { runName } from "./run-name.js";
-import type { DeletedMessage, SentChunk, WholeEntry, WholeMessage } from "./messages.js";
+import { sentOf, type DeletedMessage, type SentChunk, type WholeEntry, type WholeMessage } from "./messages.js";
 import { fold, newChunks, NO_ENTRIES, type ThreadState } from "./thread-state.js";
 
 /** An entry of a thread, as it was read. `message`: undefined for one that says nothing. */
@@ -154,15 +153,13 @@ function withoutBrief(message: WholeEntry["message"]): WholeEntry["message"] {
 /** Where each device puts its own. */
 const NOWHERE = { threadId: "", runIndex: 0, epoch: 0 };
 
-const sent = ({ threadId: _threadId, runIndex: _runIndex, epoch: _epoch, ...chunk }: Chunk): SentChunk => chunk;
-
 /** The chunks in fewer ones, as large as those of a log. */
 const joined = (chunks: readonly SentChunk[]): readonly SentChunk[] =>
-  joinGroups(chunks.map((chunk) => ({ ...chunk, ...NOWHERE }))).map((group) => sent(joinChunks(group)));
+  joinGroups(chunks.map((chunk) => ({ ...chunk, ...NOWHERE }))).map((group) => sentOf(joinChunks(group)));
 
 /** The chunk without what comes before this event. */
 function restOf(chunk: SentChunk, seq: number): SentChunk {
   if (chunk.firstSeq >= seq) return chunk;
   const rest = sliceChunk({ ...chunk, ...NOWHERE }, seq);
-  return rest === undefined ? chunk : sent(rest);
+  return rest === undefined ? chunk : sentOf(rest);
 }

@@ -145,12 +145,9 @@ export class IncomingRun {
       return "blocked";
     }
     if (end !== undefined) return this.over();
-    const { name } = this.run.device;
     if (!isAway && !this.isAbandoned) return "blocked";
     this.mirror = undefined;
-    await mirror.breakOff(
-      `The run was interrupted: ${name} ${this.isAbandoned ? "does not have it any more" : "is not online any more"}`,
-    );
+    await mirror.breakOff(this.why);
     return "done";
   }
 
@@ -217,6 +214,12 @@ export class IncomingRun {
     return "done";
   }
 
+  /** Why nothing more of it comes. */
+  private get why(): string {
+    const { name } = this.run.device;
+    return `The run was interrupted: ${name} ${this.isAbandoned ? "does not have it any more" : "is not online any more"}`;
+  }
+
   /** The end of a run that has none, after what came of it. */
   private brokenEnd(): EndMessage {
     const { makeId, clock } = this.context.parts;
@@ -224,9 +227,7 @@ export class IncomingRun {
     const last = this.chunks.at(-1);
     const firstSeq = last === undefined ? 0 : last.firstSeq + last.count;
     const builder = new ChunkBuilder({ threadId, runIndex: 0, epoch: 0, firstSeq });
-    const why = this.isAbandoned ? "does not have it any more" : "is not online any more";
-    const message = `The run was interrupted: ${device.name} ${why}`;
-    const ending = { status: "broken", threadId, runId, message, ids: makeId } as const;
+    const ending = { status: "broken", threadId, runId, message: this.why, ids: makeId } as const;
     for (const event of closingEvents(last?.open, ending)) builder.add(event, clock.now());
     // There is always a terminal event.
     const chunk = builder.take()!;

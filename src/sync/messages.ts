@@ -87,6 +87,8 @@ export interface AbandonMessage extends LastMessage {
 /** A chunk without what each device gives it itself. */
 export type SentChunk = Omit<Chunk, "threadId" | "runIndex" | "epoch">;
 
+export const sentOf = ({ threadId: _threadId, runIndex: _runIndex, epoch: _epoch, ...sent }: Chunk): SentChunk => sent;
+
 /** Events of a run, in order, after those that were sent before. */
 export interface EventsMessage extends Message {
   readonly type: "events";
@@ -234,7 +236,7 @@ const isFirst = ({ firstSeq, entries }: SentChunk): boolean =>
   firstSeq > 0 || entries[0]?.event.type === EventType.RUN_STARTED;
 
 /** And ends with its terminal event. */
-const isLast = ({ entries }: SentChunk): boolean => {
+export const endsRun = ({ entries }: SentChunk): boolean => {
   const type = entries.at(-1)?.event.type;
   return type === EventType.RUN_FINISHED || type === EventType.RUN_ERROR;
 };
@@ -291,7 +293,7 @@ const SHAPES: Readonly<Record<SpaceMessage["type"], (value: unknown) => boolean>
     status: (value) => STATUSES.has(value),
     endedAt: isTime,
     closedFrom: isMaybe(isIndex),
-    chunk: (value) => isChunk(value) && isLast(value as SentChunk),
+    chunk: (value) => isChunk(value) && endsRun(value as SentChunk),
     left: isMaybe(areLeft),
     brief: isBrief,
   }),

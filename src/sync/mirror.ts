@@ -143,11 +143,6 @@ export class Mirror {
     }
   }
 
-  /** The seq of the next event. */
-  get nextSeq(): number {
-    return this.recorded.seq + 1;
-  }
-
   /**
    * Appends events. Those that are here already are left out.
    *
@@ -232,7 +227,7 @@ export class Mirror {
   /** What is not here yet of a chunk. */
   private rest(sent: SentChunk): Chunk | undefined {
     const { threadId, runIndex, epoch } = this.claim;
-    return sliceChunk({ ...sent, threadId, runIndex, epoch }, this.nextSeq);
+    return sliceChunk({ ...sent, threadId, runIndex, epoch }, this.recorded.seq + 1);
   }
 }
 

@@ -10,7 +10,7 @@ import { catchUp } from "../runner/read/catch-up.js";
 import type { DeviceName } from "../storage/devices.js";
 import { pendingIn, type PendingToolCalls } from "../storage/pending-tool-calls.js";
 import type { RunRow, RunStore } from "../storage/run-store.js";
-import type { RunMessage, SentChunk, SpaceMessage } from "./messages.js";
+import { endsRun, sentOf, type RunMessage, type SpaceMessage } from "./messages.js";
 import { namedRun, runName } from "./run-name.js";
 import type { ThreadRecord } from "./sync-database.js";
 import { openRun } from "./thread-state.js";
@@ -199,8 +199,6 @@ async function runMessage(store: Reads, row: RunRow, record: ThreadRecord, from:
   };
 }
 
-const sentOf = ({ threadId: _threadId, runIndex: _runIndex, epoch: _epoch, ...sent }: Chunk): SentChunk => sent;
-
 /** The first chunks of about this size, at least one. */
 function upTo(chunks: readonly Chunk[], size: number): readonly Chunk[] {
   let left = size;
@@ -209,10 +207,4 @@ function upTo(chunks: readonly Chunk[], size: number): readonly Chunk[] {
     return left < 0 && at > 0;
   });
   return end < 0 ? chunks : chunks.slice(0, end);
-}
-
-/** A run's terminal event is its last. */
-function endsRun(chunk: Chunk): boolean {
-  const last = chunk.entries.at(-1)?.event.type;
-  return last === EventType.RUN_FINISHED || last === EventType.RUN_ERROR;
 }

@@ -89,7 +89,7 @@ async function begin(
   await thread.taking;
   restoring.upTo = Math.max(restoring.upTo, thread.record.state.last);
   await thread.arrivals.giveUp(told);
-  thread.added.clear();
+  thread.added.forget(Infinity);
   thread.read.clear();
   restoring.untold = changedHere(row, listed);
   return {

@@ -5,6 +5,7 @@ import { RunnerError } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
 import { decoded, isSealed, plainCodec, type PayloadCodec, type PayloadPlace } from "../storage/codec.js";
 import { DatabaseConnection } from "../storage/indexeddb/database-connection.js";
+import { areEqual } from "./added-entries.js";
 import type { SpacePlace } from "./space.js";
 import type { ThreadState } from "./thread-state.js";
 
@@ -101,7 +102,7 @@ const SEAL: PayloadPlace = ["seal of what a space is known by"];
 const PIECE = 100;
 
 const isSameRecord = (one: unknown, other: unknown): boolean =>
-  isSealed(one) && isSealed(other) && one.length === other.length && one.every((byte, at) => byte === other[at]);
+  isSealed(one) && isSealed(other) && areEqual(one, other);
 
 const refused = (): RunnerError => new RunnerError("corrupt-record", { store: "sync" });
 

@@ -120,11 +120,6 @@ export class Assembly {
     return undefined;
   }
 
-  clear(): void {
-    this.series.clear();
-    this.bytes = 0;
-  }
-
   private drop(thread: string): void {
     const series = this.series.get(thread);
     if (series === undefined) return;
