@@ -37,8 +37,8 @@ export function tabModel(name: string, options: TabModelOptions = {}): LanguageM
   checkNames(options, NAMES, { of: "tabModel" });
   const { waitMs = 5_000 } = options;
   const doStream = async (given: LanguageModelV4CallOptions): Promise<LanguageModelV4StreamResult> => {
-    const { abortSignal, headers: _headers, ...options } = given;
-    const call = { ...options, prompt: given.prompt.map(withoutUrls) };
+    const { abortSignal, headers: _headers, ...asked } = given;
+    const call = { ...asked, prompt: given.prompt.map(withoutUrls) };
     // The host has loaded it, where a tab has offered a model.
     const { tabModels } = await loaded(import("../runtime/models/tab-models.js"));
     const ended = abortWith(...(abortSignal === undefined ? [] : [abortSignal]));
