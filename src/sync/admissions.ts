@@ -94,7 +94,7 @@ export class Admissions {
         if (asked !== undefined && !isAsked) return refused({ is: "busy", runId, deviceName: heldBy?.name ?? "" });
         if (heldBy !== undefined && lock !== undefined && !isAsked)
           return refused({ is: "busy", deviceName: heldBy.name, runId: lock.runId });
-        if (thread.isBehind) return refused({ is: "behind", wait: () => this.writtenDown(thread) });
+        if (thread.arrivals.areBehind) return refused({ is: "behind", wait: () => this.writtenDown(thread) });
         this.starting.add(key);
         const added = thread
           .add({ type: "claim", threadId, runId, ...(answerId !== undefined && { answerId }), device })
@@ -152,7 +152,7 @@ export class Admissions {
     const isDeleted = head?.deleted === true;
     const isDeletionUntold = deleting !== undefined || (isDeleted && state.lastRun > 0 && state.deleted !== true);
     const areRunsUntold = !isDeleted && (head?.runCount ?? 0) > sent;
-    if (thread.isBehind || isDeletionUntold || areRunsUntold)
+    if (thread.arrivals.areBehind || isDeletionUntold || areRunsUntold)
       return { is: "behind", wait: () => this.writtenDown(thread) };
     const { shownAs } = request;
     const isThere = shownAs !== undefined && head !== undefined && head.deleted !== true;

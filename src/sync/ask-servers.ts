@@ -167,7 +167,7 @@ async function ask(
       }
     } else if (holder !== undefined && opened === undefined && isLate) {
       throw offline(`The server "${holder.name}" has taken the run, and does not begin it: ask again, or wait for it`);
-    } else if (!isAsked && holder === undefined && (isGone || !thread.expects(name))) {
+    } else if (!isAsked && holder === undefined && (isGone || !thread.arrivals.expects(name))) {
       if (isGone) throw takenBack();
       if (asks > 0 && refused?.runId === runId) throw fromErrorData(refused.error);
       if (asks > 0 && deleted === true && lastRun !== known) throw new RunnerError("deleted", { threadId, runId });

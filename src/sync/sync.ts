@@ -115,7 +115,7 @@ export class Sync {
     elsewhere.fetch = (threadId) => this.absent.fetch(threadId);
     elsewhere.admit = (request) => this.admissions.admit(request);
     elsewhere.advanced = (threadId) => this.threads.get(threadId)?.ring();
-    elsewhere.written = (threadId) => this.threads.get(threadId)?.live;
+    elsewhere.written = (threadId) => this.threads.get(threadId)?.arrivals.live;
     elsewhere.leave = () => this.sendRest();
     const states = space.state$.subscribe((state) => {
       this.standing.changed(state);
@@ -226,7 +226,7 @@ export class Sync {
     };
     const { elsewhere } = this.options;
     const hearing = parts.channel.messages$.subscribe(({ type, threadId, runId, deleted }) => {
-      const mirrored = this.threads.get(threadId)?.live?.runId;
+      const mirrored = this.threads.get(threadId)?.arrivals.live?.runId;
       const isMirrored = mirrored !== undefined && (type === "claim" || (type === "stop" && runId === mirrored));
       if (isMirrored) {
         parts.channel.post({ type: type === "claim" ? "refused" : "stop-ack", threadId, runId: mirrored });
@@ -462,7 +462,7 @@ export class Sync {
     for (const thread of this.threads.all) {
       // After the servers have lost something, it may hold what this device has to send.
       const isHeldUp = thread.record.revives !== undefined && thread.record.state.lock !== undefined;
-      if (!thread.isWrittenDown || isHeldUp) thread.ring();
+      if (!thread.arrivals.areWrittenDown || isHeldUp) thread.ring();
     }
   }
 }

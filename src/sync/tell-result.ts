@@ -41,7 +41,7 @@ export async function tellResult(
         const added = state.lock === undefined && thread.add(followUp ? message : { ...message, followUp });
         // Where it is late, it may be there: what others have read of it is not told again.
         if ((await Promise.race([added, late])) !== false) return;
-      } else if (!thread.isBehind) return;
+      } else if (!thread.arrivals.areBehind) return;
       await ringOrSilence(moved, seen, clock, CLAIM_MS, until.signal);
     }
   } catch (error) {

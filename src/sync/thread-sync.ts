@@ -2,8 +2,8 @@ import { abortWith } from "../platform/abort.js";
 import { Bell, ringOrSilence } from "../platform/bell.js";
 import { inTime } from "../platform/clock.js";
 import { messageOf } from "../run/errors.js";
-import type { FedRun } from "../run/run-feed.js";
 import type { DeviceName } from "../storage/devices.js";
+import type { Arrivals } from "./arrivals.js";
 import { freshFor, isFresh } from "./asked-run.js";
 import { encodeMessage, NotUnderstood, type SpaceMessage } from "./messages.js";
 import { reconcile } from "./log-changes.js";
@@ -75,9 +75,9 @@ export class ThreadSync {
       whole: this.entries.read.whole,
       record: () => this.entries.record,
       isOpen: () => this.isInStep() && !signal.aborted,
-      isTaken: () => this.live !== undefined,
-      isListed: () => !this.entries.arrivals.changeList,
-      isEndHere: () => !this.entries.arrivals.moveEnd,
+      isTaken: () => this.arrivals.live !== undefined,
+      isListed: () => !this.arrivals.changeList,
+      isEndHere: () => !this.arrivals.moveEnd,
       skip: (runIndex, leftOut) => (this.entries.record = passedOver(this.entries.record, runIndex, leftOut)),
       add: async (message) => (await this.add(message)) && this.entries.restoring === undefined,
     });
@@ -112,23 +112,13 @@ export class ThreadSync {
     return this.leaving === undefined && (this.entries.runsAre === "begun" || this.entries.runsAre === "here");
   }
 
-  /** Everything that was read of the thread is in the log. */
-  get isWrittenDown(): boolean {
-    return this.entries.arrivals.areWrittenDown;
+  /** What others have added, on its way into the log. */
+  get arrivals(): Arrivals {
+    return this.entries.arrivals;
   }
 
   /** Why it cannot be written down now; undefined: it can, as far as is known. */
   failure: unknown;
-
-  /** The run of another device that is written down while it goes on. */
-  get live(): FedRun | undefined {
-    return this.entries.arrivals.live;
-  }
-
-  /** Something is still to be written down that waits for nothing but the thread. */
-  get isBehind(): boolean {
-    return this.entries.arrivals.areBehind;
-  }
 
   /** This device has begun something in it that others do not have to its end. */
   get isOurs(): boolean {
@@ -207,7 +197,7 @@ export class ThreadSync {
     const isQuiet = [state.lock, ...Object.values(state.open)].every(
       (one) => one === undefined || this.context.devices.isAway(one.device.id),
     );
-    const isKnown = this.entries.added.areRead && this.entries.runsAre === "here" && this.isWrittenDown;
+    const isKnown = this.entries.added.areRead && this.entries.runsAre === "here" && this.arrivals.areWrittenDown;
     const isSaved = (this.savingFrom ?? this.entries.unsavedFrom ?? unread ?? this.entries.restoring) === undefined;
     return (
       isQuiet && isKnown && isSaved && deleting === undefined && this.context.isCurrent() && !this.ended.signal.aborted
@@ -252,7 +242,7 @@ export class ThreadSync {
   async end(why?: string): Promise<void> {
     this.ended.abort();
     await this.working?.catch(() => undefined);
-    await this.entries.arrivals.giveUp(why);
+    await this.arrivals.giveUp(why);
   }
 
   /**
@@ -310,7 +300,7 @@ export class ThreadSync {
         const isUnsaved = entries.unsavedFrom !== undefined || entries.record.unread === true;
         // What a live run adds is saved now and then: a host that starts later reads it again.
         isSavedLater = isUnsaved && this.sender.isStreaming && parts.clock.elapsed() - this.savedAt < LOOK_MS;
-        if (isUnsaved && !isSavedLater && this.isWrittenDown && entries.restoring === undefined) {
+        if (isUnsaved && !isSavedLater && this.arrivals.areWrittenDown && entries.restoring === undefined) {
           this.savedAt = parts.clock.elapsed();
           await this.saveRead();
         }
@@ -330,7 +320,7 @@ export class ThreadSync {
           const why = messageOf(error);
           this.failure = error;
           // Whoever reads on in the log is told what fails.
-          this.live?.feed.lose();
+          this.arrivals.live?.feed.lose();
           entries.warn(`not in step: ${why}`);
           this.context.failed(why);
           this.context.wrote();
@@ -341,7 +331,7 @@ export class ThreadSync {
       }
       if (signal.aborted) return;
       if (this.bell.count !== seen) continue;
-      if (!this.isBehind && !isSavedLater) {
+      if (!this.arrivals.areBehind && !isSavedLater) {
         // At once: a ring that comes now starts anew.
         this.working = undefined;
         return;
@@ -383,11 +373,6 @@ export class ThreadSync {
     });
   }
 
-  /** A run of another device that is still to be written down. */
-  expects(name: string): boolean {
-    return this.entries.arrivals.expects(name);
-  }
-
   /** This device is in step; else it rings when it is. */
   private isInStep(): boolean {
     const isCurrent = this.context.isCurrent();
@@ -397,7 +382,7 @@ export class ThreadSync {
 
   /** The end of the active path, and the title, are those that all devices come to. */
   private async reconcile(): Promise<void> {
-    if (!this.isInStep() || !this.isWrittenDown || this.sender.isStreaming) return;
+    if (!this.isInStep() || !this.arrivals.areWrittenDown || this.sender.isStreaming) return;
     await reconcile(this.context, this.entries.record);
   }
 }

@@ -177,7 +177,7 @@ test("a server that has died is not waited for for ever, to be told to stop", as
     record: {
       state: { last: 1, lastRun: 0, active: null, open: {}, lock: { ...lock, asked: { at: 1, fingerprint: "f" } } },
     },
-    expects: () => false,
+    arrivals: { expects: () => false },
   } as unknown as ThreadSync;
   const context: AskContext = {
     parts: { clock },
