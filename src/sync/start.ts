@@ -1,5 +1,6 @@
 import type { Subscription } from "rxjs";
 import { Bell, ringOrSilence } from "../platform/bell.js";
+import { defined } from "../platform/defined.js";
 import type { Lazy } from "../platform/lazy.js";
 import { messageOf, RunnerError } from "../run/errors.js";
 import { loaded } from "../run/loaded.js";
@@ -13,7 +14,7 @@ import type { SyncOptions } from "./options.js";
 import type { Space } from "./space.js";
 import { SyncDatabase } from "./sync-database.js";
 import { Sync } from "./sync.js";
-import type { ServerParts, SyncParts } from "./sync-host.js";
+import type { ServerParts } from "./sync-host.js";
 import { keyOfThread } from "./thread-key.js";
 
 const unread = (message: string): SyncState => ({ is: "offline", message, isCurrent: false, devices: [] });
@@ -127,7 +128,21 @@ async function syncOf(
   const { dbName, clock, logger, makeId, store } = parts;
   const database: SyncRecords =
     runner.durability === "memory" ? new MemorySyncDatabase() : new SyncDatabase(dbName, clock, store.codec);
-  const over: Omit<SyncParts, "space" | "keyOf"> = {
+  const sealed =
+    encryption &&
+    sealing &&
+    new sealing.SealedSpace({
+      space: below,
+      name: typeof space === "string" ? space : "",
+      encryption,
+      store: database,
+      keyMark: async () => store.keyMark?.(),
+      logger,
+      makeId,
+    });
+  const sync: Sync = new Sync({
+    space: sealed ?? below,
+    keyOf: sealed?.keyOf ?? keyOfThread,
     parts,
     elsewhere,
     database,
@@ -138,22 +153,7 @@ async function syncOf(
     renewed,
     stop: (call) => void runner.stop(call).catch(() => undefined),
     ...(server !== undefined && { server }),
-  };
-  let sync: Sync;
-  if (sealing === undefined || encryption === undefined) sync = new Sync({ ...over, space: below, keyOf: keyOfThread });
-  else {
-    const name = typeof space === "string" ? space : "";
-    const sealed = new sealing.SealedSpace({
-      space: below,
-      name,
-      encryption,
-      store: database,
-      keyMark: async () => store.keyMark?.(),
-      logger,
-      makeId,
-    });
-    sync = new Sync({ ...over, space: sealed, keyOf: sealed.keyOf });
-  }
+  });
   return sync;
 }
 
@@ -165,14 +165,7 @@ async function spaceOf(
   if (typeof space === "function") return space();
   if (typeof space !== "string") return keptOpen(space);
   const { natsSpaceOf } = await loaded(import("./nats/nats-space.js"));
-  const its = {
-    servers,
-    space,
-    ...(credentials !== undefined && { credentials }),
-    ...(replicas !== undefined && { replicas }),
-    ...(connect !== undefined && { connect }),
-  };
-  return natsSpaceOf(its, { isServer });
+  return natsSpaceOf({ servers, space, ...defined({ credentials, replicas, connect }) }, { isServer });
 }
 
 /** A space of the app's: it is used again when the database is unlocked, or the device has taken another id. */
