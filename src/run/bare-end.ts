@@ -1,5 +1,6 @@
 import { EventType } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
+import { isTerminal } from "./event-kinds.js";
 import { SENTENCES } from "./finalize.js";
 import { isRecord } from "./json.js";
 import type { PackedEntry, RunStatus, SettledStatus } from "./types.js";
@@ -55,8 +56,7 @@ function bareEvent(
 ): BaseEvent | undefined {
   const type = String(event["type"]);
   const ids = Object.hasOwn(ENDS, type) ? ENDS[type] : undefined;
-  const isTerminal = type === EventType.RUN_FINISHED || type === EventType.RUN_ERROR;
-  if (ids === undefined || isTerminal !== isLast) return undefined;
+  if (ids === undefined || isTerminal(type) !== isLast) return undefined;
   const kept = ids.flatMap((id) => (typeof event[id] === "string" ? [[id, event[id]]] : []));
   const message = SENTENCES[status];
   return {

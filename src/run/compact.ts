@@ -11,14 +11,13 @@ import type {
 } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
 import type { AGUIEvent } from "@ag-ui/core";
+import { isStep } from "./event-kinds.js";
 import { Fold, type ThreadContent } from "./fold.js";
 import { cloneJson, equalJson, isRecord } from "./json.js";
 import type { PatchResult } from "./json-patch.js";
 import { isMergeable, JoinedDeltas, KeyCounts, saysAgain, Window } from "./merged.js";
 
 export const NOTHING: ThreadContent = { messages: [], state: {}, interrupts: [] };
-
-const STEPS: ReadonlySet<string> = new Set([EventType.STEP_STARTED, EventType.STEP_FINISHED]);
 
 /** A patch that an older build recorded and no reader may be handed. */
 const mayHarm = (result: PatchResult | undefined): boolean => result?.is === "unsafe" || result?.is === "exceeds";
@@ -98,7 +97,7 @@ class Compactor {
     for (const event of this.#out) {
       if (event === undefined) continue;
       const before = kept[kept.length - 1];
-      if (before !== undefined && STEPS.has(event.type) && equalJson(before, event)) continue;
+      if (before !== undefined && isStep(event.type) && equalJson(before, event)) continue;
       kept.push(event);
     }
     return kept;

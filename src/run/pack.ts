@@ -1,5 +1,5 @@
-import { EventType } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
+import { isTextDelta } from "./event-kinds.js";
 import type { Chunk, OpenConstructs, PackedEntry } from "./types.js";
 
 /** One event out of a chunk, with its place and arrival time in its run. */
@@ -11,14 +11,8 @@ export interface PlacedEvent {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-function isDelta(event: BaseEvent): event is BaseEvent & { delta: string } {
-  return (
-    (event.type === EventType.TEXT_MESSAGE_CONTENT ||
-      event.type === EventType.TOOL_CALL_ARGS ||
-      event.type === EventType.REASONING_MESSAGE_CONTENT) &&
-    typeof (event as Fields)["delta"] === "string"
-  );
-}
+const isDelta = (event: BaseEvent): event is BaseEvent & { delta: string } =>
+  isTextDelta(event.type) && typeof (event as Fields)["delta"] === "string";
 
 function countKeys(event: object): number {
   let count = 0;

@@ -13,8 +13,9 @@ export type ToolResult = Extract<Message, { readonly role: "tool" }>;
 /** Beyond this many, none of a run's calls is kept as pending: the head of a thread stays small. */
 export const MAX_PENDING = 1_000;
 
-/** Roles of messages behind which earlier calls are left behind: somebody went on without their results. */
 const WRITTEN: ReadonlySet<string> = new Set(["user", "system", "developer"]);
+/** A message of a person or an app. Calls before it are left behind: somebody went on without their results. */
+export const isWritten = ({ role }: Pick<Message, "role">): boolean => WRITTEN.has(role);
 
 /** What a finished run leaves of tool calls. */
 export interface LeftCalls {
@@ -61,7 +62,7 @@ export function unansweredIn(messages: readonly Message[]): readonly UnansweredC
   const found: UnansweredCall[] = [];
   for (let at = messages.length - 1; at >= 0; at--) {
     const message = messages[at]!;
-    if (WRITTEN.has(message.role)) break;
+    if (isWritten(message)) break;
     if (message.role === "tool") answered.add(message.toolCallId);
     if (message.role !== "assistant") continue;
     for (const { id, function: called } of (message.toolCalls ?? []).toReversed()) {

@@ -1,6 +1,6 @@
-import { EventType } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
 import { messageOf } from "../../run/errors.js";
+import { isTextDelta } from "../../run/event-kinds.js";
 import type { Fold } from "../../run/fold.js";
 import type { PatchResult } from "../../run/json-patch.js";
 import type { PatchBounds } from "../../run/patch-bounds.js";
@@ -16,12 +16,6 @@ export interface Refusal {
   readonly code: "EVENT_LIMIT" | "INVALID_STREAM";
 }
 
-const DELTAS: ReadonlySet<string> = new Set([
-  EventType.TEXT_MESSAGE_CONTENT,
-  EventType.REASONING_MESSAGE_CONTENT,
-  EventType.TOOL_CALL_ARGS,
-]);
-
 /** Events with longer ids are weighed in full. */
 const SHORT_ID = 256;
 
@@ -29,7 +23,7 @@ const isShort = (id: unknown): boolean => typeof id === "string" && id.length <=
 
 /** The text of a plain delta: its length is the event's size, so no field need be weighed. */
 function plainDelta(event: BaseEvent): string | undefined {
-  if (!DELTAS.has(event.type) || event.metadata !== undefined || event.rawEvent !== undefined) return undefined;
+  if (!isTextDelta(event.type) || event.metadata !== undefined || event.rawEvent !== undefined) return undefined;
   const { delta, messageId, toolCallId, subagentRunId } = event as Readonly<Record<string, unknown>>;
   const hasShortIds = isShort(messageId ?? toolCallId) && (subagentRunId === undefined || isShort(subagentRunId));
   return typeof delta === "string" && hasShortIds ? delta : undefined;
@@ -127,7 +121,7 @@ export class EventGate {
   private unfit(event: BaseEvent): Refusal | undefined {
     const { maxRunEvents } = this.limits;
     if (++this.events > maxRunEvents) return limit("maxRunEvents", `The run has more than ${maxRunEvents} events`);
-    if (DELTAS.has(event.type)) return undefined;
+    if (isTextDelta(event.type)) return undefined;
     const result = this.fold.apply(event);
     return result && this.judge(event, result);
   }

@@ -2,6 +2,7 @@ import { AbstractAgent, type BaseEvent, type RunAgentInput } from "@ag-ui/client
 import { EventType } from "@ag-ui/core";
 import { Observable } from "rxjs";
 import { nextTask } from "../../platform/clock.js";
+import { isTerminal } from "../../run/event-kinds.js";
 import { mustBeEvent, returns } from "./valid-stream.js";
 
 /** How long an agent may yield before other tasks of its host (messages, storage, stops) get a turn, in ms. */
@@ -47,10 +48,7 @@ export abstract class GeneratorAgent extends AbstractAgent {
             if (signal.aborted) break;
             mustBeEvent(next.value, ++yielded);
             const { type } = next.value;
-            isEnded =
-              type === EventType.RUN_FINISHED ||
-              type === EventType.RUN_ERROR ||
-              (isEnded && type !== EventType.RUN_STARTED);
+            isEnded = isTerminal(type) || (isEnded && type !== EventType.RUN_STARTED);
             const wasSent = yielded === 1 && isStart(next.value) && !startsItself;
             if (!wasSent) subscriber.next(next.value);
             if (performance.now() >= sliceEnds) {

@@ -1,6 +1,7 @@
 import { EventType } from "@ag-ui/core";
 import type { BaseEvent, Message, RunStartedEvent } from "@ag-ui/client";
 import { Observable, type MonoTypeOperatorFunction } from "rxjs";
+import { isStep } from "../../run/event-kinds.js";
 import { endsOf } from "../../run/finalize.js";
 import { messageOf } from "../../run/errors.js";
 import { issuesOf, known, MESSAGE } from "../../run/input-shape.js";
@@ -11,7 +12,6 @@ import { eventsAdding } from "./adding.js";
 import { InvalidStream, mustBeEvent, returns } from "./valid-stream.js";
 
 const TYPES: ReadonlySet<unknown> = new Set(Object.values(EventType));
-const STEPS: ReadonlySet<string> = new Set([EventType.STEP_STARTED, EventType.STEP_FINISHED]);
 
 /** The events that open constructs: which kind, the field with its id, and whether the event is a chunk. */
 const OPENS: ReadonlyMap<string, readonly [kind: string, field: string, byChunk: boolean]> = new Map([
@@ -255,7 +255,7 @@ export class StreamCourse {
       this.started ??= copyOf(event);
     }
     const repeats = this.step !== undefined && equalJson(this.step, event);
-    this.step = STEPS.has(event.type) ? copyOf(event) : undefined;
+    this.step = isStep(event.type) ? copyOf(event) : undefined;
     return repeats;
   }
 }

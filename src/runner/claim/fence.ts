@@ -15,7 +15,7 @@ import {
 import { runsElsewhere } from "../../lock/claim.js";
 import { RunnerError } from "../../run/errors.js";
 import { loaded } from "../../run/loaded.js";
-import type { ToolResult } from "../../run/pending-tool-calls.js";
+import { isWritten, type ToolResult } from "../../run/pending-tool-calls.js";
 import { answeredIn, hasResult } from "../../storage/pending-tool-calls.js";
 import type { Claim, PersistedInput, RunRow, RunStore, ThreadHead } from "../../storage/run-store.js";
 import { EventGate } from "../agent/event-gate.js";
@@ -55,9 +55,6 @@ export type FenceResult =
   | { readonly is: "moved" }
   /** Without Web Locks: another host's run came first. */
   | { readonly is: "taken" };
-
-/** Roles of messages that people and apps write. */
-const WRITTEN: ReadonlySet<string> = new Set(["user", "system", "developer"]);
 
 /** Attempts when the thread changes between the read of the base and the fence; the first is made without a read. */
 const TRIES = 4;
@@ -250,8 +247,8 @@ async function leftIn(
   base: ThreadBase,
   sent: readonly Message[],
 ): Promise<ReadonlySet<Message>> {
-  const isSame = (form: Message, { role, content }: Message): boolean =>
-    form.role === role && (!WRITTEN.has(role) || equalJson(form.content, content));
+  const isSame = (form: Message, message: Message): boolean =>
+    form.role === message.role && (!isWritten(message) || equalJson(form.content, message.content));
   return new Set(await foundIn(store, threadId, strangersIn(base, sent), isSame));
 }
 

@@ -1,9 +1,9 @@
-import { EventType } from "@ag-ui/core";
 import type { BaseEvent } from "@ag-ui/client";
 import { filter } from "rxjs";
 import { onAbort } from "../../platform/abort.js";
 import { ringOrSilence, type Bell } from "../../platform/bell.js";
 import { lastSeq } from "../../run/pack.js";
+import { isTerminal } from "../../run/event-kinds.js";
 import { isSameDatabase } from "../../run/epochs.js";
 import { chunkSize } from "../../run/size.js";
 import type { Chunk, SettledStatus } from "../../run/types.js";
@@ -151,10 +151,7 @@ const sumOf = (chunks: readonly Chunk[], of: (chunk: Chunk) => number): number =
   chunks.reduce((sum, chunk) => sum + of(chunk), 0);
 
 /** A run's terminal event is its last, and is in the log once the run is settled. */
-function endsRun(chunk: Chunk): boolean {
-  const last = chunk.entries.at(-1)?.event.type;
-  return last === EventType.RUN_FINISHED || last === EventType.RUN_ERROR;
-}
+const endsRun = ({ entries }: Chunk): boolean => isTerminal(entries.at(-1)?.event.type);
 
 /**
  * Reads up to `publishedSeq`: the end of a run is in the log before its lock is free, and is shown after that.
