@@ -35,9 +35,19 @@ export function compact(entries: readonly ReadEntry[]): Compacted | undefined {
 function compacted(entries: readonly ReadEntry[], compaction: Compaction): Compacted | undefined {
   for (const entry of entries) compaction.take(entry);
   const { state, kept } = compaction;
-  const after = kept.reduce((before, { seq, message }) => fold(before, seq, message).state, NO_ENTRIES);
-  return equalJson({ ...after, last: state.last }, state) ? { entries: kept, state } : undefined;
+  return equalJson({ ...stateAfter(kept), last: state.last }, state) ? { entries: kept, state } : undefined;
 }
+
+/** Whether an entry that stands for others comes to what is known of its thread. */
+export function comesTo({ upTo, entries }: WholeMessage, state: ThreadState): boolean {
+  return equalJson({ ...stateAfter(entries), last: upTo }, state);
+}
+
+/** It stands for entries that were not read. One that was added after another entry than it says is none. */
+export const isAheadOf = (last: number, { upTo }: WholeMessage, after = upTo): boolean => upTo > last && after === upTo;
+
+const stateAfter = (entries: readonly WholeEntry[]): ThreadState =>
+  entries.reduce((before, { seq, message }) => fold(before, seq, message).state, NO_ENTRIES);
 
 /** A place among those that are kept. Empty: what was there moved to a later one. */
 interface Place {

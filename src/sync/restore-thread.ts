@@ -7,7 +7,7 @@ import type { Space, SpaceEntry } from "./space.js";
 import type { ThreadRecord } from "./sync-database.js";
 import type { ThreadEntries } from "./thread-entries.js";
 import { NO_ENTRIES } from "./thread-state.js";
-import { isAheadOf } from "./whole-entries.js";
+import { isAheadOf } from "./compaction.js";
 import { wholeThread } from "./whole-thread.js";
 
 /** How long a thread whose entries were lost rests before it is read again, in ms. */

@@ -14,7 +14,7 @@ import { namedRun, runName } from "./run-name.js";
 import type { SpaceEntry } from "./space.js";
 import type { ThreadRecord } from "./sync-database.js";
 import { fold, newChunks, openRun } from "./thread-state.js";
-import { comesTo, isAheadOf } from "./whole-entries.js";
+import { comesTo, isAheadOf } from "./compaction.js";
 
 export interface EntriesContext extends ArrivalsContext {
   /** Ends a run of this device. */
@@ -227,46 +227,42 @@ export class ThreadEntries {
       if (outcome !== "nothing") this.arrivals.giveWay(name);
     }
     if (isOwn) this.takeOwn(message, before, outcome !== "nothing", row);
-    switch (outcome) {
-      case "active-run":
-      case "run-beside":
-        if (type === "run" && !isOwn) this.arrivals.expect(message, outcome === "run-beside", before.state.active, row);
+    // Of a switch to another branch nothing is written down: when all that was added is, the log follows, see `reconcile`.
+    const said = outcome === "nothing" ? undefined : message;
+    switch (said?.type) {
+      case "run":
+        if (!isOwn) this.arrivals.expect(said, outcome === "run-beside", before.state.active, row);
         break;
       case "events":
-        if (type !== "events" || isOwn) break;
+        if (isOwn) break;
         if (this.isLacking(name, row)) return this.readAgain(seq);
-        this.incoming(name, row)?.add(newChunks(message.chunks, before.state.open[name]?.nextSeq ?? 0));
+        this.incoming(name, row)?.add(newChunks(said.chunks, before.state.open[name]?.nextSeq ?? 0));
         break;
       case "end":
-        if (type !== "end" || isOwn) break;
+        if (isOwn) break;
         if (this.isLacking(name, row)) return this.readAgain(seq);
-        this.incoming(name, row)?.finish(message);
+        this.incoming(name, row)?.finish(said);
         this.arrivals.isWhole(name);
         break;
       case "result":
         // Where this device has given it, and another one was first, that one counts.
-        if (type === "result") this.arrivals.add({ is: "result", message });
+        this.arrivals.add({ is: "result", message: said });
         break;
       case "abandon":
-        if (type !== "abandon" || isOwn) break;
+        if (isOwn) break;
         this.sendAgain(name, row);
         this.incoming(name, row)?.abandon();
         this.arrivals.isWhole(name);
         break;
       case "thread":
         // What this device has said of the list its log has had: people may have changed it again since.
-        if (type === "thread" && (!isOwn || this.restoring !== undefined))
-          this.arrivals.add({ is: "thread", message, before: before.listed, untold: this.restoring?.untold });
-        break;
-      // When all that was added is written down, the log follows: see `reconcile`.
-      case "active":
+        if (!isOwn || this.restoring !== undefined)
+          this.arrivals.add({ is: "thread", message: said, before: before.listed, untold: this.restoring?.untold });
         break;
       case "deleted":
         // Of what was live nothing more comes, unless its device sends it again.
         for (const live of Object.keys(before.state.open)) this.arrivals.cutOff(live, isFromHere);
-        if (type === "deleted") this.arrivals.add({ is: "deleted", message });
-        break;
-      case "nothing":
+        this.arrivals.add({ is: "deleted", message: said });
     }
     // More of another device's run changes nothing of what is to be sent.
     if (type !== "events" || isOwn) this.hooks.look();
