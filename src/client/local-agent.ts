@@ -225,7 +225,8 @@ export class LocalAgent extends ThreadAgent {
         own.isStarted = true;
         return this.runSession(parameters, subscriber);
       },
-      caughtUp: () => (this.follows > 0 ? this.caughtUp() : undefined),
+      follows: () => this.follows > 0,
+      caughtUp: () => this.caughtUp(),
     };
     try {
       const { runInTurn } = await turns.get();

@@ -33,8 +33,10 @@ export interface InTurnParts {
   readonly run: () => Promise<RunAgentResult>;
   /** Reads the run, which was started by a host. */
   readonly attach: () => Promise<RunAgentResult>;
-  /** Resolves when everything is shown, where the agent follows its thread; undefined where it does not. */
-  readonly caughtUp: () => Promise<void> | undefined;
+  /** Whether the agent follows its thread. */
+  readonly follows: () => boolean;
+  /** Resolves when a following agent shows everything. */
+  readonly caughtUp: () => Promise<void>;
 }
 
 /**
@@ -81,8 +83,7 @@ export async function runInTurn(
   };
   if (queued !== "waits") return seen(queued === "free" ? parts.run : parts.attach);
   parts.waits();
-  const follows = (): boolean => parts.caughtUp() !== undefined;
-  const followed = follows();
+  const followed = parts.follows();
   const hooks = subscriber && toldOf(parts, request, subscriber);
   try {
     const waits = (run: { readonly runId: string }): boolean => run.runId === runId;
@@ -94,7 +95,7 @@ export async function runInTurn(
     const started = await link.call("getRun", { threadId, runId });
     if (started === undefined) throw new RunnerError("cancelled", { threadId, runId });
     if (isLeft()) return await unseen();
-    if (!follows() && !followed) {
+    if (!parts.follows() && !followed) {
       hooks?.unsubscribe();
       return await seen(parts.attach);
     }
@@ -113,10 +114,10 @@ function ended(error: unknown): never {
 }
 
 /** Resolves when an agent that follows, or followed, its thread shows the run's end, or was set to another thread. */
-async function shown({ link, agent, caughtUp }: InTurnParts, threadId: string, runId: string): Promise<void> {
+async function shown({ link, agent, follows, caughtUp }: InTurnParts, threadId: string, runId: string): Promise<void> {
   /** Where the page has ended the following, the agent may have a part of the run: the rest is read. */
   const toTheEnd = async (): Promise<true> => {
-    await (caughtUp() ?? agent.connectAgent());
+    await (follows() ? caughtUp() : agent.connectAgent());
     return true;
   };
   const isOver = async (run: ThreadRun): Promise<boolean> => {
@@ -128,7 +129,7 @@ async function shown({ link, agent, caughtUp }: InTurnParts, threadId: string, r
     // It may have been over before it was heard of, or come with a snapshot of what is behind it.
     const known = await link.call("getRun", { threadId, runId });
     if (agent.threadId !== threadId) return true;
-    if (known?.status === "running" && caughtUp() !== undefined) return false;
+    if (known?.status === "running" && follows()) return false;
     return toTheEnd();
   };
   const over$ = agent.run$.pipe(

@@ -3,7 +3,8 @@ import type { Message } from "@ag-ui/client";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { RuntimeConnection } from "../../../src/client/connect-runtime.js";
 import type { LocalRunParameters } from "../../../src/client/local-agent.js";
-import { freshDb } from "../runner/kit.js";
+import { nextTask } from "../../../src/platform/clock.js";
+import { freshDb, user } from "../runner/kit.js";
 import { gatedAgent, hostOf, network, shown, until } from "./kit.js";
 
 const said = (messages: readonly Message[]): string[] =>
@@ -316,4 +317,27 @@ describe("a host that ends (L1, L9)", () => {
     expect(executed).toEqual(["r0"]);
     open();
   });
+});
+
+test("a page that is closed while a run waits behind one that it follows is told by its run alone (L13)", async () => {
+  const { agent } = gatedAgent();
+  const { connect } = hostOf({ agents: { gated: agent } });
+  const runtime = connect();
+  const following = runtime.agent("gated", { threadId: "t" });
+  onTestFinished(following.follow());
+  const other = connect().agent("gated", { threadId: "t" });
+  other.addMessage(user("u"));
+  const live = other.runAgent({ runId: "live" });
+  live.catch(() => undefined);
+  await until(() => expect(following.messages).toHaveLength(2));
+  following.addMessage(user("v"));
+  const waiting = following.runAgent({ runId: "waits", onBusy: "queue" });
+  await until(async () => expect(shown(await runtime.waiting.list("t"))).toEqual(["waits busy"]));
+  const unhandled = vi.fn();
+  process.on("unhandledRejection", unhandled);
+  onTestFinished(() => void process.off("unhandledRejection", unhandled));
+  await runtime.close();
+  await expect(waiting).rejects.toMatchObject({ code: "closed" });
+  await nextTask();
+  expect(unhandled).not.toHaveBeenCalled();
 });
