@@ -1,5 +1,6 @@
 import { transfer } from "comlink";
 import { defer, Observable, retry, tap, type MonoTypeOperatorFunction } from "rxjs";
+import { defined } from "../platform/defined.js";
 import { RunnerError } from "../run/errors.js";
 import type { Cursor } from "../run/types.js";
 import { receiveFrames } from "../wire/frames.js";
@@ -47,11 +48,10 @@ type Asked = { readonly [Field in keyof AttachRequest]: AttachRequest[Field] | u
 /** A thread's frames from `after` on, or those of one run. When a host dies, it goes on by cursor in the next one. */
 export const attachFrames = (link: HostLink, asked: Asked): Observable<Frame> =>
   defer(() => {
+    const { threadId, ...others } = asked;
     let { after, holds } = asked;
     const attached$ = defer(() => {
-      const now = { ...asked, after, holds };
-      const sent = Object.entries(now).filter(([, value]) => value !== undefined);
-      const request = Object.fromEntries(sent) as unknown as AttachRequest; // its fields that are given
+      const request: AttachRequest = { threadId, ...defined({ ...others, after, holds }) };
       return stream(link, (port) => link.callOnce("attach", request, port));
     });
     return attached$.pipe(

@@ -8,6 +8,7 @@ import type {
   ThreadConnectRequest,
   ThreadRunRequest,
 } from "../run/contract.js";
+import { defined } from "../platform/defined.js";
 import { RunnerError } from "../run/errors.js";
 import { checkKind, ID, LIST, OBJECT } from "../run/options.js";
 import type { PlacedEvent } from "../run/pack.js";
@@ -200,8 +201,7 @@ function toRunRequest(given: RemoteRunRequest): RunRequest {
     threadId,
     agentId,
     input,
-    ...(persistedInputMessages !== undefined && { persistedInputMessages }),
-    ...(branchBefore !== undefined && { branchBefore }),
+    ...defined({ persistedInputMessages, branchBefore }),
   };
   try {
     return structuredClone(request);

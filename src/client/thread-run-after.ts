@@ -1,5 +1,6 @@
 import { EventType } from "@ag-ui/core";
 import type { BaseEvent, RunFinishedEvent, RunErrorEvent, RunStartedEvent } from "@ag-ui/client";
+import { defined } from "../platform/defined.js";
 import type { SettledStatus } from "../run/types.js";
 import type { Frame, LiveRun } from "../wire/shapes.js";
 import type { RunFailure, ThreadRun } from "./thread-run.js";
@@ -40,8 +41,7 @@ const runningAs = ({ runId, runIndex, attempt, device }: LiveRun): ThreadRun => 
   is: "running",
   runId,
   runIndex,
-  ...(attempt !== undefined && { attempt }),
-  ...(device !== undefined && { device }),
+  ...defined({ attempt, device }),
 });
 
 /** The last run stays known. */

@@ -1,4 +1,5 @@
 import type { SettledStatus } from "../run/types.js";
+import { defined } from "../platform/defined.js";
 import { RunnerError, type RunnerErrorDetails } from "../run/errors.js";
 import type { Attempt } from "../run/hosted.js";
 import type { RunRecovery } from "../run/recovery.js";
@@ -40,9 +41,4 @@ export type ThreadRun =
 export const busyWith = (
   threadId: string,
   { runId, device }: Partial<Extract<ThreadRun, { readonly is: "running" }>>,
-): RunnerError =>
-  new RunnerError("thread-busy", {
-    threadId,
-    ...(runId !== undefined && { runId }),
-    ...(device !== undefined && { device }),
-  });
+): RunnerError => new RunnerError("thread-busy", { threadId, ...defined({ runId, device }) });
