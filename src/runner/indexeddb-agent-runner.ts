@@ -83,7 +83,7 @@ export class IndexedDBAgentRunner extends LocalAgentRunner {
     // see each other's claims, so the old one can break a live run of the new one; the fence keeps the log right.
     if (locks.contextOnly === true) {
       void this.opened
-        .then(() => this.store.liveHeads())
+        .then(() => this.engine.parts.store.liveHeads())
         .then((live) => (live.length === 0 ? deleteDB(formerLeaseDbName(dbName)) : undefined))
         .catch(() => undefined);
     }

@@ -21,11 +21,9 @@ import { checkKind, OBJECT, TEXT, whole } from "../run/options.js";
 import type { Cursor, LockState, ThreadUpdate } from "../run/types.js";
 import { lostTo, type Lost } from "../wire/lost.js";
 import { checkAttach, checkStop, checkThread } from "../wire/checks.js";
-import type { RunStore } from "../storage/run-store.js";
 import type {
   Durability,
   Frame,
-  ThreadChange,
   ThreadSummary,
   ThreadToolCalls,
   ToolCallAnswer,
@@ -45,9 +43,7 @@ import type { Eviction } from "./keep/limits.js";
 import type { LiveRun } from "./live/live-run.js";
 import { connectsForOlder, runsForOlder, streamFor } from "./older-callers.js";
 import type { LocalAgentRunnerOptions, RunnerPreset } from "./options.js";
-import { here } from "./history/here.js";
 import type { ElsewhereParts, RunnerParts } from "./parts.js";
-import type { ThreadReads } from "./read/reads.js";
 import { eventsOfFrames, eventsOfRun, framesOfRecorded, framesOfRun } from "./read/run-streams.js";
 import { ThreadReader } from "./thread-reader.js";
 import { isEmpty, updateThread } from "./read/threads.js";
@@ -81,7 +77,8 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   /** Emits what the limits removed. */
   readonly evicted$: Observable<Eviction>;
 
-  private readonly engine: RunnerEngine;
+  /** @internal */
+  protected readonly engine: RunnerEngine;
   private readonly deleteStore: () => Promise<void>;
   private readonly warnOnce: Logger["warn"];
   /**
@@ -168,7 +165,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     const own = this.engine.runs.current(request.threadId);
     if (own !== undefined && isBusy(own.is)) return true;
     const live = (await this.engine.parts.store.head(request.threadId))?.live;
-    return live !== undefined && !this.isOver(request.threadId, live);
+    return live !== undefined && !this.engine.isOver(request.threadId, live);
   }
 
   /** Never waits for the run's end. The request survives power loss. A queued run is stopped by its `runId` only. */
@@ -417,28 +414,8 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
   }
 
   /** @internal */
-  protected here(threadId: string): Promise<void> {
-    return here(this.engine.parts, threadId);
-  }
-
-  /** @internal */
   recoveries(): Promise<Recoveries> {
     return this.engine.recoveries.get();
-  }
-
-  /** @internal */
-  protected get store(): RunStore {
-    return this.engine.parts.store;
-  }
-
-  /** @internal */
-  protected get reads(): Lazy<ThreadReads> {
-    return this.engine.reads;
-  }
-
-  /** @internal */
-  protected get threadChanges$(): Observable<ThreadChange> {
-    return this.engine.threadChanges$;
   }
 
   /**
@@ -452,7 +429,7 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
     checkId("threadId", threadId);
     const checked = checkThreadUpdate(update);
     await this.here(threadId);
-    const thread = await updateThread(this.engine.parts.store, threadId, checked, this.isOver);
+    const thread = await updateThread(this.engine.parts.store, threadId, checked, this.engine.isOver);
     if (!isEmpty(checked)) this.engine.signals.changedHere(threadId);
     return thread;
   }
@@ -540,10 +517,5 @@ export abstract class LocalAgentRunner extends ThreadReader implements AgentRunn
    */
   letGo(): void {
     this.engine.letGo();
-  }
-
-  /** @internal */
-  protected get isOver(): RunnerEngine["isOver"] {
-    return this.engine.isOver;
   }
 }

@@ -1,8 +1,6 @@
 import type { BaseEvent, Message, State } from "@ag-ui/client";
 import type { Observable } from "rxjs";
-import type { Lazy } from "../platform/lazy.js";
 import type { PlacedEvent } from "../run/pack.js";
-import type { RunRow, RunStore } from "../storage/run-store.js";
 import type {
   MessagePage,
   MessagePageQuery,
@@ -13,44 +11,39 @@ import type {
   ThreadSummary,
 } from "../wire/shapes.js";
 import { checkId } from "./checks.js";
+import type { RunnerEngine } from "./engine.js";
+import { here } from "./history/here.js";
 import type { RunEventsQuery, RunName, ThreadReads } from "./read/reads.js";
 import { listThreads, threadSummary } from "./read/threads.js";
 
 /** The reading side of a runner. */
 export abstract class ThreadReader {
   /** @internal */
-  protected abstract readonly store: RunStore;
-  /** @internal */
-  protected abstract readonly reads: Lazy<ThreadReads>;
-  /** @internal */
-  protected abstract readonly threadChanges$: Observable<ThreadChange>;
-  /**
-   * The run is over but still live in the log, because its end cannot be written now.
-   *
-   * @internal
-   */
-  protected abstract readonly isOver: (threadId: string, run: Pick<RunRow, "runId" | "runIndex">) => boolean;
+  protected abstract readonly engine: RunnerEngine;
+
   /**
    * Resolves when the thread is on this device, if any device has it. Errors: RunnerError `offline` where it cannot come now
    *
    * @internal
    */
-  protected abstract here(threadId: string): Promise<void>;
+  protected here(threadId: string): Promise<void> {
+    return here(this.engine.parts, threadId);
+  }
 
   /** Threads, newest first. */
   listThreads(query: ThreadListQuery = {}): Promise<readonly ThreadSummary[]> {
-    return listThreads(this.store, query, this.isOver);
+    return listThreads(this.engine.parts.store, query, this.engine.isOver);
   }
 
   /** A thread as the list shows it, archived or not; undefined for an unknown one. */
   async getThread(threadId: string): Promise<ThreadSummary | undefined> {
     checkId("threadId", threadId);
-    return threadSummary(this.store, threadId, this.isOver);
+    return threadSummary(this.engine.parts.store, threadId, this.engine.isOver);
   }
 
   /** Changes to the list of threads, made by any host, from now on. */
   watchThreads(): Observable<ThreadChange> {
-    return this.threadChanges$;
+    return this.engine.threadChanges$;
   }
 
   /** A thread's runs on all branches, newest first. */
@@ -66,7 +59,7 @@ export abstract class ThreadReader {
     checkId("threadId", threadId);
     // Also without the key: by them a middleware decides who may delete a thread that cannot be read.
     await this.here(threadId);
-    return (await this.reads.get()).agentIds(threadId);
+    return (await this.engine.reads.get()).agentIds(threadId);
   }
 
   /**
@@ -113,7 +106,7 @@ export abstract class ThreadReader {
 
   private async readsOf(threadId: string | undefined): Promise<ThreadReads> {
     if (typeof threadId === "string") await this.here(threadId);
-    await this.store.readable?.();
-    return this.reads.get();
+    await this.engine.parts.store.readable?.();
+    return this.engine.reads.get();
   }
 }

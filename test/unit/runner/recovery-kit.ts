@@ -124,7 +124,7 @@ export const askedAgent = (steps: readonly ScriptedStep[], world: World) =>
 
 /** The store of a runner: protected, since only tests look into it from outside. */
 export const storeOf = (runner: LocalAgentRunner): RunStore =>
-  (runner as unknown as { readonly store: RunStore }).store;
+  (runner as unknown as { readonly engine: { readonly parts: { readonly store: RunStore } } }).engine.parts.store;
 
 /** Has a runner recover its broken runs by this policy; it starts nothing by itself. */
 export function withPolicy<R extends LocalAgentRunner>(runner: R, policy: RecoveryPolicy): R {
