@@ -1,18 +1,15 @@
 import { openDB } from "idb";
 import { expect, test } from "vitest";
-import { Lazy } from "../../../src/platform/lazy.js";
 import { syncDbName } from "../../../src/platform/names.js";
 import { isSealed } from "../../../src/storage/codec.js";
 import { Encryption } from "../../../src/storage/encryption/encryption.js";
 import { createEncryptionKey } from "../../../src/storage/encryption/keys.js";
 import { keyIdOf } from "../../../src/storage/encryption/sealed.js";
 import { indexedDBRunStore } from "../../../src/storage/indexeddb/indexeddb-run-store.js";
-import { startSync } from "../../../src/sync/start.js";
 import { KEYS_THREAD } from "../../../src/sync/thread-key.js";
-import type { SyncState } from "../../../src/wire/shapes.js";
 import { fastKey } from "../encryption/fast-key.js";
-import { agentOf, counter, freshDb, makeRunner } from "../runner/kit.js";
-import { device, eventually, inStep, MemoryServer, say, statusOf, withKey } from "./kit.js";
+import { agentOf, counter, freshDb } from "../runner/kit.js";
+import { device, eventually, inStep, MemoryServer, say, started, statusOf, withKey } from "./kit.js";
 import { MemorySpace } from "./memory-space.js";
 
 const keysIn = (server: MemoryServer): number => server.entries.filter(({ thread }) => thread === KEYS_THREAD).length;
@@ -28,24 +25,16 @@ async function isChanged(server: MemoryServer, before: CryptoKey, after: CryptoK
 test("a key that is changed while the database is locked is told to the space: new devices need it", async () => {
   const server = new MemoryServer();
   const encryption = new Encryption();
-  const runner = makeRunner({ dbName: freshDb(), encryption });
-  const told: SyncState[] = [];
-  const over = startSync(
-    runner,
-    { space: () => new MemorySpace(server), device: "Laptop" },
-    { tell: (state) => told.push(state), encryption: new Lazy(() => encryption) },
-  );
-  const isOnline = () => eventually(() => expect(told.at(-1)).toMatchObject({ is: "online", isCurrent: true }));
+  const options = { space: () => new MemorySpace(server), device: "Laptop" };
+  const { tells, isInStep } = started(options, { encryption });
   await encryption.unlock(fastKey);
-  await isOnline();
+  await isInStep();
   await encryption.lock();
-  await eventually(() => expect(told.at(-1)).toMatchObject({ is: "offline" }));
+  await tells({ is: "offline" });
   const next = await createEncryptionKey();
   await encryption.changeKey(fastKey, next);
-  await isOnline();
+  await isInStep();
   await isChanged(server, fastKey, next);
-  await runner.close();
-  await over;
 });
 
 test("a key that is changed where nothing is in step is told to the space later (L1)", async () => {

@@ -18,6 +18,7 @@ import {
   MemoryServer,
   same,
   say,
+  started,
   statusOf,
   tree,
   withKey,
@@ -227,21 +228,16 @@ test("while the database is locked it is not in step, and says so; it begins and
   await inStep(phone);
   await say(phone, "t", "r1", agentOf(counter(2)));
   const encryption = new Encryption();
-  const runner = makeRunner({ dbName: freshDb(), encryption });
-  const told: SyncState[] = [];
   const options = { space: () => new MemorySpace(server), device: "Laptop" };
-  const over = startSync(runner, options, {
-    tell: (state) => told.push(state),
-    encryption: new Lazy(() => encryption),
-  });
+  const { runner, told, tells, isInStep } = started(options, { encryption });
   const locked = { is: "offline", isCurrent: false, message: expect.stringContaining("locked") };
   await eventually(() => expect(told).toEqual([expect.objectContaining(locked)]));
   expect((await statusOf(phone)).devices).toHaveLength(1);
   await encryption.unlock(fastKey);
-  await eventually(() => expect(told.at(-1)).toMatchObject({ is: "online", isCurrent: true }));
+  await isInStep();
   await eventually(async () => expect((await runner.listRuns("t")).map(({ runId }) => runId)).toEqual(["r1"]));
   await encryption.lock();
-  await eventually(() => expect(told.at(-1)).toMatchObject(locked));
+  await tells(locked);
   await eventually(async () => expect((await statusOf(phone)).devices).toHaveLength(1));
   await say(phone, "t", "r2", agentOf(counter(2)));
   await encryption.unlock(fastKey);
@@ -249,8 +245,6 @@ test("while the database is locked it is not in step, and says so; it begins and
   await eventually(async () => expect(await runs()).toEqual(["r2 finished", "r1 finished"]));
   await collect(runner.run({ threadId: "t", agent: agentOf(counter(1)), input: inputOf("t", "r3") }));
   await eventually(async () => expect(Object.keys(await tree(phone, "t"))).toEqual(["r1", "r2", "r3"]));
-  await runner.close();
-  await over;
 });
 
 test.each(["the function that gives the key fails", "the storage fails"])(
