@@ -8,6 +8,7 @@ import {
   collect,
   counted,
   counter,
+  gated,
   inputOf,
   PRESETS,
   rawAgent,
@@ -85,10 +86,17 @@ describe.each(PRESETS)("%s: run", (_name, makeRunner) => {
   test("many runs asked for at once: one wins, the others are refused, and the thread is free after it (L5)", async () => {
     const one = makeRunner();
     const runners = [one, ...Array.from({ length: 4 }, () => makeRunner({ dbName: one.dbName }))];
+    // Whoever wins runs until all others have heard that it does.
+    const { gate, letOn } = gated();
+    let refused = 0;
     const ends = await Promise.allSettled(
-      runners.map((runner, n) =>
-        collect(runner.run({ threadId: "t", agent: agentOf(counter(200)), input: inputOf("t", `r${n}`) })),
-      ),
+      runners.map((runner, n) => {
+        const agent = agentOf(counter(200, (step) => (step === 199 ? gate : undefined)));
+        return collect(runner.run({ threadId: "t", agent, input: inputOf("t", `r${n}`) })).catch((error: unknown) => {
+          if (++refused === runners.length - 1) letOn();
+          throw error;
+        });
+      }),
     );
     expect(ends.filter((end) => end.status === "fulfilled")).toHaveLength(1);
     for (const end of ends) if (end.status === "rejected") expect(end.reason).toMatchObject({ code: "thread-busy" });
