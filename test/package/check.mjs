@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
+import { build } from "vite";
 import { npm, ROOT } from "../setup/install.mjs";
 import { buildApps } from "./apps.mjs";
 import { BUDGETS, measure } from "./sizes.mjs";
@@ -183,6 +184,21 @@ const checks = {
       timeout: 300_000,
     });
     if (status !== 0) fail([stderr]);
+  },
+  "a service worker can be built as a script of one file": async () => {
+    const entry = join(project, "sw.js");
+    writeFileSync(
+      entry,
+      `import { relayRuntime } from "${manifest.name}/service-worker";\nrelayRuntime({ basePath: "/api" });`,
+    );
+    const lib = { entry, formats: ["iife"], name: "sw" };
+    await build({
+      configFile: false,
+      logLevel: "silent",
+      publicDir: false,
+      root: project,
+      build: { write: false, lib },
+    });
   },
   "every entry is within its budget": async () => {
     const home = join(project, "node_modules", manifest.name);

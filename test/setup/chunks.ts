@@ -18,7 +18,8 @@ function reachedFrom(entry: string, context: Context, late = false): ReadonlySet
  *
  * Left to the bundler, they would be forty files. The bundler of an app makes one more file of each of them that several
  * late parts share (Rolldown, esbuild), so that the app's worker would begin with thirty requests: it took three times as
- * long to answer. What other entries load is kept apart, so that none of them loads the host.
+ * long to answer. What other entries load is kept apart, so that none of them loads the host, and a service worker stays a
+ * script of one file.
  */
 function hostChunks(entries: Readonly<Record<string, string>>, context: Context): (id: string) => string | undefined {
   const reached = (names: readonly string[], late = false): ReadonlySet<string> =>
@@ -27,13 +28,15 @@ function hostChunks(entries: Readonly<Record<string, string>>, context: Context)
   const host = reached(["worker"]);
   const tab = reached(["client"]);
   const tabLater = reached(["client"], true);
+  const relay = reached(["service-worker"]);
   const stores = reached(["checkpoint", "langgraph"]);
-  const others = reached(["node", "service-worker", "encryption", "ai", "sync"]);
+  const others = reached(["node", "encryption", "ai", "sync"]);
   // The AG-UI client comes with it.
   const agents = reached(["define-agent"]);
   const runner = reached(["index"]);
   return (id) => {
     if (own.has(id) || !host.has(id) || (agents.has(id) && !tab.has(id))) return undefined;
+    if (relay.has(id)) return "base";
     if (tab.has(id) || others.has(id)) return "shared";
     if (tabLater.has(id)) return "shared-later";
     if (stores.has(id)) return "stores";
@@ -45,13 +48,13 @@ function hostChunks(entries: Readonly<Record<string, string>>, context: Context)
 export function packageChunks(entries: Readonly<Record<string, string>>): Rolldown.CodeSplittingOptions {
   let chunkOf: ((id: string) => string | undefined) | undefined;
   // A group takes what its modules import along: the lower one comes first.
-  const groups = ["shared", "shared-later", "stores", "runner", "host"].map((chunk, index) => ({
+  const groups = ["base", "shared", "shared-later", "stores", "runner", "host"].map((chunk, index) => ({
     name: (id: string, context: Context) => {
       chunkOf ??= hostChunks(entries, context);
       return chunkOf(id) === chunk ? chunk : null;
     },
     debugName: chunk,
-    priority: 5 - index,
+    priority: 6 - index,
   }));
   return { groups };
 }
