@@ -35,22 +35,22 @@ export const mayFollow = (
 /**
  * A checkpoint and its ancestry, see {@link LocalCheckpointStore.lineage}.
  *
- * @param metadataOf null: there is none of this id
+ * @param storedMetadata null: there is none of this id
  * @param originOf undefined: the run is no fork
  */
 export async function lineageOf(
   id: string,
-  metadataOf: (id: string) => Promise<CheckpointMetadata | null> | CheckpointMetadata | null,
+  storedMetadata: (id: string) => Promise<CheckpointMetadata | null> | CheckpointMetadata | null,
   originOf: (runId: string) => Promise<CheckpointOrigin | undefined> | CheckpointOrigin | undefined,
 ): Promise<LineageStep[]> {
   const steps: LineageStep[] = [];
-  const first = await metadataOf(id);
+  const first = await storedMetadata(id);
   let next = first === null ? undefined : { checkpointId: id, runId: first.runId };
   // `forkedFrom` comes from callers and may be cyclic.
   const seen = new Set<string>();
   while (next !== undefined && !seen.has(next.runId)) {
     seen.add(next.runId);
-    steps.push({ ...next, metadata: await metadataOf(next.checkpointId) });
+    steps.push({ ...next, metadata: await storedMetadata(next.checkpointId) });
     next = await originOf(next.runId);
   }
   return steps;

@@ -273,7 +273,7 @@ async function compacted({ history }: AttachContext, head: ThreadHead): Promise<
   return { type: "prelude", events, cursor };
 }
 
-export const toLiveRunInfo = ({ threadId: _, ...run }: RunRef): LiveRunInfo => run;
+export const toLiveRunInfo = ({ threadId: _threadId, ...run }: RunRef): LiveRunInfo => run;
 
 /** Events that rebuild everything up to now. Undefined: the thread is changing, read again. */
 async function snapshot(
